@@ -13,20 +13,14 @@ CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a
 
 
 def largest_batch(device: torch.device) -> int:
-    """Return the largest number of tokens in a batch, padding included; it is smaller on a CPU."""
+    """Return the largest number of tokens in a batch, padding included."""
     return CPU_BATCH if device.type == "cpu" else GPU_BATCH
 
 
 def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Split texts that are sorted by length into batches with a limited number of tokens.
+    """Split texts that are sorted by length, shortest first, into batches of at most `batch_tokens` tokens.
 
-    Args:
-        sorted_ids: The token ids of n texts, from the shortest text to the longest.
-        batch_tokens: Largest number of tokens in a batch, padding included. A text with more
-            tokens than that is alone in its batch.
-
-    Yields:
-        For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.
+    Padding counts. A text with more tokens than that is alone in its batch.
     """
     start = 0
     for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
@@ -38,11 +32,7 @@ def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iter
 
 
 def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Pad the token ids of B texts to the length L of the longest text.
-
-    Returns:
-        (B, L) token ids; and a (B, L) bool mask, true for tokens that are not padding.
-    """
+    """Pad the token ids of B texts to the longest: (B, L) token ids, and their (B, L) mask."""
     lengths = torch.tensor([len(text) for text in ids])
     longest = int(lengths.max())
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])

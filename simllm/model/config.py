@@ -1,7 +1,4 @@
-"""Configuration of the encoder (`config.json`) and of the meaning head (in `simllm.json`): layers and sizes.
-
-The meaning head is a network that predicts whether two texts have the same meaning.
-"""
+"""Configuration of the encoder (`config.json`) and of the meaning head (in `simllm.json`)."""
 
 from __future__ import annotations
 
@@ -42,11 +39,11 @@ _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of the encoder. The attributes have the names of transformers' `MPNetConfig`.
+    """Shape of the encoder, with the names of transformers' `MPNetConfig`.
 
     The default values are those of the base model in the SIMLLM paper. `max_position_embeddings` is the
     length of the longest input (in tokens) plus two, because MPNet does not use the first two rows of its
-    table of position embeddings.
+    table.
     """
 
     vocab_size: int = 40_000
@@ -66,6 +63,7 @@ class ModelConfig:
     eos_token_id: int = 2
 
     def __post_init__(self) -> None:
+        # All problems are reported at once, so that a wrong file needs one correction only.
         problems = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -99,32 +97,28 @@ class ModelConfig:
 
     @classmethod
     def load(cls, file: Path) -> ModelConfig:
-        """Load a `config.json`.
-
-        Raises:
-            InputError: The file cannot be read, is not for an MPNet model, or has an unknown key or value.
-        """
+        """Load the `config.json` of an MPNet model; unknown keys are errors."""
         values = read_json(file)
         if values.pop("model_type", None) != "mpnet":
             raise InputError(f"{file}: model_type is not 'mpnet'")
         return build(cls, {k: v for k, v in values.items() if k not in _IGNORED_KEYS}, str(file))
 
     def save(self, file: Path) -> None:
-        """Write this configuration as a `config.json`, which transformers reads as an MPNet model."""
+        """Write a `config.json`, which transformers reads as an MPNet model."""
         head = {"model_type": "mpnet", "architectures": ["MPNetModel"], "dtype": "float32"}
         file.write_text(json.dumps(head | asdict(self), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """Shape of the meaning head (the network that predicts whether two texts have the same meaning).
+    """Shape of the meaning head.
 
     Attributes:
-        width: Hidden size of the head: the number of features for each token.
+        width: Number of features for each token, W.
         layers: Number of transformer layers in the head.
         heads: Number of attention heads in each layer; `width` is a multiple of this number.
-        encoder_layers: Number of encoder layers whose hidden states the head reads, counted from the last
-            layer. Several layers tell more about the order of the words than the last layer alone.
+        encoder_layers: Number N of last encoder layers that the head reads. The last layer alone says less
+            about the order of the words, because the mean of its states was trained as the text embedding.
     """
 
     width: int = 192

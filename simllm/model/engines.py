@@ -1,4 +1,4 @@
-"""The torch device on which the metric runs: a GPU if there is one, or the device that the user names."""
+"""The torch device on which the metric runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from simllm.model.encoder import Encoder, Layer, attention
 
 
 def default_device() -> str:
-    """Return the name of the default torch device: "cuda" if there is a CUDA GPU, otherwise "cpu"."""
+    """Return "cuda" if there is a CUDA GPU, otherwise "cpu"."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def usable_device(device: str) -> str:
-    """Return the name of a torch device; raise InputError if this machine cannot compute on it."""
+    """Return `device` itself; raise InputError if this machine cannot compute on it."""
     try:
+        # Copied back, because some devices, such as `meta`, allocate tensors that nothing can read.
         torch.zeros(1, device=device).cpu()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError, ImportError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__
@@ -34,6 +35,7 @@ def usable_device(device: str) -> str:
     return device
 
 
+# Float32 would need too much memory for long rows.
 _LONG_ROW = 64  # rows with at least this many attention scores use PyTorch's softmax
 
 
@@ -49,42 +51,18 @@ def matmul_attention(
     dropout: float,
     softmax: Callable[[Tensor], Tensor] = _softmax,
 ) -> Tensor:
-    """Compute attention as two matrix products and a softmax.
-
-    Args:
-        q: (B, H, R, D / H) queries: B texts, H heads, R query positions, hidden size D.
-        k: (B, H, C, D / H) keys; C is the number of key positions.
-        v: (B, H, C, D / H) values.
-        bias: (B or 1, H, R, C) numbers that are added to the attention scores.
-        dropout: Not used; it is here because `simllm.model.encoder.attention` has this argument.
-        softmax: The function that computes the softmax over the last dimension.
-
-    Returns:
-        (B, H, R, D / H) weighted sums of the values.
-    """
+    """Compute the same as `simllm.model.encoder.attention`, by two matrix products and without dropout."""
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     scores = torch.matmul(q, k.transpose(-1, -2)).mul_(1 / math.sqrt(q.shape[-1])).add_(bias)
     return torch.matmul(softmax(scores), v)
 
 
 def short_softmax(scores: Tensor) -> Tensor:
-    """Compute the softmax over the last dimension, faster than PyTorch for short rows.
-
-    A row is the C numbers along the last dimension. PyTorch's softmax is slow on a CPU in bfloat16, and also
-    in float32 if rows have fewer than 16 numbers. The number C decides how the softmax is computed:
-
-    - Up to 63: in float32. Rows with fewer than 16 numbers are padded to 16.
-    - 64 or more: in bfloat16, because float32 would need too much memory.
-
-    Args:
-        scores: (..., C) bfloat16 numbers.
-
-    Returns:
-        (..., C) bfloat16 softmax.
-    """
+    """Compute the softmax over the last dimension of bfloat16 numbers, faster than PyTorch for short rows."""
     columns = scores.shape[-1]
     if columns >= _LONG_ROW:
         return scores.softmax(-1)
+    # PyTorch's softmax is slow on a CPU in bfloat16, and also in float32 for rows of fewer than 16 numbers.
     padded = F.pad(scores, (0, max(0, 16 - columns)), value=torch.finfo(scores.dtype).min)
     return padded.float().softmax(-1)[..., :columns].to(scores.dtype)
 
@@ -94,19 +72,10 @@ fast_attention = partial(matmul_attention, softmax=short_softmax)
 
 
 def packed_layers(module: nn.Module, dtype: torch.dtype) -> dict[int, nn.Module]:
-    """Make fast replacements for the linear layers of a network on a CPU.
+    """Make float32 or bfloat16 replacements of a network's linear layers, by the `id` of the replaced layer.
 
-    In a feed-forward network, the replacement of the first linear layer also applies the activation, which
-    saves time. The activation itself is replaced by a layer that does nothing.
-
-    Args:
-        module: The network.
-        dtype: The number type of the replacements: float32 or bfloat16.
-
-    Returns:
-        A dict from the `id` of each replaced layer to its replacement. With this dict as its argument `memo`,
-        `copy.deepcopy` makes a copy of the network with the replacements. The dict is empty if the network is
-        not on a CPU, or if the library oneDNN, which the replacements use, does not work on this machine.
+    The dict is the `memo` with which `copy.deepcopy` copies the network. It is empty if the network is not on
+    a CPU, or if oneDNN does not work on this machine.
     """
     if next(module.parameters()).device.type != "cpu" or not can_pack(dtype):
         return {}
@@ -114,6 +83,7 @@ def packed_layers(module: nn.Module, dtype: torch.dtype) -> dict[int, nn.Module]
     copies: dict[int, nn.Module] = {
         id(part): PackedLinear(part, dtype) for part in parts if isinstance(part, nn.Linear)
     }
+    # The first linear layer of a feed-forward network also applies the activation, which saves time.
     for layer in (part for part in parts if isinstance(part, Layer)):
         copies[id(layer.up)] = PackedLinear(layer.up, dtype, "gelu")
         copies[id(layer.activation)] = nn.Identity()
@@ -122,11 +92,7 @@ def packed_layers(module: nn.Module, dtype: torch.dtype) -> dict[int, nn.Module]
 
 @cache
 def can_pack(dtype: torch.dtype) -> bool:
-    """Return whether `PackedLinear` works on this machine with numbers of type `dtype`.
-
-    `PackedLinear` is a linear layer that is faster on a CPU. It uses private operators of PyTorch, which some
-    CPUs and versions lack.
-    """
+    """Return whether `PackedLinear` works here; some CPUs and PyTorch versions lack its private operators."""
     values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
     with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
         linear = nn.Linear(32, 16)
@@ -134,33 +100,29 @@ def can_pack(dtype: torch.dtype) -> bool:
     try:
         with torch.inference_mode():
             product = PackedLinear(linear, dtype)(values.to(dtype)).float()
+            # A changed operator may also compute something else. The tolerance is for bfloat16, with its 8
+            # bits.
             return torch.allclose(product, linear(values), rtol=0.02)
     except Exception:  # a missing or changed operator may raise anything
         return False
 
 
 class PackedLinear(nn.Module):
-    """Linear layer for inference on a CPU; its weight is stored in the memory layout that oneDNN prefers.
+    """Linear layer, (..., inputs) to (..., outputs), for inference on a CPU, with weights in oneDNN's layout.
 
-    The layer can include an activation. This is faster than a second layer that applies the activation.
+    The activation, `none` or `gelu`, is part of the layer, which is faster than a second layer.
     """
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype, activation: str = "none") -> None:
-        """Pack the weight of a linear layer: store it in the memory layout that the library oneDNN prefers.
-
-        Args:
-            linear: The linear layer.
-            dtype: The type of the packed numbers.
-            activation: The function that is applied to the outputs: `none` or `gelu`.
-        """
         super().__init__()
         self.activation = activation
         weight = linear.weight.detach().to(dtype)
+        # The layout is the best one for batches of this size; other sizes work, too.
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, CPU_BATCH)
         self.bias = linear.bias.detach().to(dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the layer to a tensor of shape (..., number of inputs); return (..., number of outputs)."""
+        """Apply the layer and its activation."""
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], "none")
 
 
@@ -173,12 +135,7 @@ MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Engine:
-    """An encoder that is ready for scoring, together with the attention function that it uses.
-
-    Attributes:
-        encoder: The encoder.
-        attention: The function that computes the encoder's attention.
-    """
+    """An encoder that is ready for scoring, with the attention function that suits its mode and device."""
 
     encoder: Encoder
     attention: Callable[..., Tensor] = attention
@@ -190,40 +147,16 @@ class Engine:
 
     @property
     def batch_tokens(self) -> int:
-        """Largest number of tokens in a batch, padding included; it is smaller on a CPU than on a GPU."""
+        """Largest number of tokens in a batch, padding included."""
         return largest_batch(self.device)
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
-        """Compute the encoder's hidden states for B texts of L tokens, padding included.
-
-        Args:
-            tokens: (B, L) token ids.
-            mask: (B, L) bool, true for tokens that are not padding.
-            last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
-
-        Returns:
-            (B, L, N D) hidden states; D is the hidden size. The states of the N layers are side by side, and
-            those of the last layer come last.
-        """
+        """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""
         return self.encoder(tokens, mask, self.attention, last_layers)
 
 
 def make_engine(encoder: Encoder, mode: str) -> Engine:
-    """Prepare an encoder for computing similarity scores, on the device that holds it.
-
-    Args:
-        encoder: The encoder.
-        mode: `exact` uses a float32 copy of the encoder, and `fast` a bfloat16 copy. `plain` uses the encoder
-            itself: if training changes its weights, later scores use the new weights.
-
-    Returns:
-        An `Engine` with the encoder or its copy, and with an attention function. In mode `fast` on a CPU, the
-        attention function is `fast_attention`, which is faster for short texts in bfloat16. In all other
-        cases, it is `simllm.model.encoder.attention`.
-
-    Raises:
-        InputError: The mode is unknown.
-    """
+    """Prepare an encoder for scoring in one of `MODES`, on the device that holds it."""
     if mode not in MODES:
         raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     is_fast_cpu = mode == "fast" and encoder.device.type == "cpu"
@@ -231,19 +164,12 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Prepare a network for inference, on the device that holds it.
+    """Return the network itself in mode `plain`, otherwise a copy in the mode's precision.
 
-    Args:
-        module: The network.
-        mode: `plain` (no change), `exact` (a float32 copy) or `fast` (a bfloat16 copy).
-
-    Returns:
-        In mode `plain` the network itself, otherwise a copy. On a CPU, the weights of the copy's linear
-        layers are packed: stored in the memory layout that the library oneDNN prefers. The first
-        linear layer of each feed-forward network also applies the activation, which saves time. If oneDNN
-        does not work on this machine, the copy keeps PyTorch's layers.
+    On a CPU, the linear layers of the copy are packed for oneDNN, if it works on this machine.
     """
     if mode == "plain":
         return module
     dtype = MODES[mode]
+    # Where the memo has a replacement, deepcopy takes it and does not copy the original weights first.
     return copy.deepcopy(module, packed_layers(module, dtype)).to(dtype)

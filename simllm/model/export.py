@@ -36,32 +36,16 @@ class PooledEncoder(nn.Module):
         self.encoder, self.pool = model.encoder, get_pooling(model.info.pooling)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Embed B texts of L tokens.
-
-        Args:
-            input_ids: (B, L) int64 token ids.
-            attention_mask: (B, L) int64, 1 for tokens and 0 for padding.
-
-        Returns:
-            (B, D) float32 embeddings; D is the hidden size.
-        """
+        """Map (B, L) int64 ids and their (B, L) int64 mask to (B, D) float32 embeddings."""
         mask = attention_mask.bool()
         return self.pool(self.encoder(input_ids, mask, matmul_attention), mask)
 
 
 def export_onnx(model: SavedModel, file: Path) -> None:
-    """Write the encoder and its pooling as an ONNX file.
+    """Write the encoder and its pooling as an ONNX file, which replaces an existing file when it is complete.
 
-    The ONNX model has the inputs `input_ids` and `attention_mask`, both (B, L) int64, and the output
-    `sentence_embedding`, (B, D) float32. B is the number of texts and L the number of tokens; both may be any
-    number. D is the hidden size.
-
-    Args:
-        model: The loaded model folder.
-        file: The path of the ONNX file. An existing file is replaced when the new one is complete.
-
-    Raises:
-        InputError: A package that the export needs is not installed, or `file` cannot be written.
+    The inputs are `input_ids` and `attention_mask`, (B, L) int64 for any B and L. The output is
+    `sentence_embedding`, (B, D) float32.
     """
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     sizes = ("batch", "length")
@@ -72,21 +56,10 @@ def export_onnx(model: SavedModel, file: Path) -> None:
 def to_onnx(
     module: nn.Module, inputs: Mapping[str, tuple[Tensor, tuple[str, ...]]], outputs: list[str]
 ) -> ModelProto:
-    """Convert a network to ONNX.
+    """Convert a network to ONNX; raise InputError if a package for that is not installed.
 
-    Args:
-        module: The network.
-        inputs: A dict with an entry for each argument of `module.forward`, in order. The key is the name of
-            the argument. The value is an example tensor, and names for the tensor's first dimensions, such as
-            ("batch", "length"). The named dimensions may have any size in the ONNX model; all others are
-            fixed.
-        outputs: The names of the network's outputs.
-
-    Returns:
-        The ONNX model.
-
-    Raises:
-        InputError: A package that the export needs is not installed.
+    `inputs` has, for each argument of `forward` in order, an example and names for its first dimensions, such
+    as ("batch", "length"). Named dimensions may have any size in the ONNX model; all others are fixed.
     """
     try:
         import onnx
@@ -108,35 +81,22 @@ def to_onnx(
         raise InputError(missing_package(error.name, "onnx")) from None
 
 
+# The token embeddings, half of all weights, have a file of their own, so that each file stays below the size
+# limits of common web hosts.
 ENCODER, TOKENS, HEAD = "encoder.onnx", "tokens.bin", "meaning_head.onnx"
 _SMALL = 1024  # arrays with fewer numbers stay float32
 Stored = NDArray[Any]
 
 
 class TokenStates(nn.Module):
-    """Network that encodes each text on its own, before texts are compared in pairs.
-
-    The network computes the encoder's hidden states. A model may also have a meaning head, a small network
-    that predicts whether two texts have the same meaning. The first layer of the head, `project`, needs only
-    one text. Therefore, this network applies it to the hidden states, once for each text. The network
-    `PairLogits` has the other layers of the head, which need both texts.
-    """
+    """Network of all that needs only one text: the encoder, and the first layer of the meaning head."""
 
     def __init__(self, model: SavedModel) -> None:
         super().__init__()
         self.encoder, self.head = model.encoder, model.head
 
     def forward(self, input_ids: Tensor) -> tuple[Tensor, ...]:
-        """Encode B texts that all have L tokens.
-
-        Args:
-            input_ids: (B, L) int64 token ids, without padding.
-
-        Returns:
-            A tuple with the (B, L, D) hidden states of the encoder's last layer; D is the hidden size. If the
-            model has a meaning head, the tuple also has the (B, L, W) output of the head's first layer; W is
-            the width of the head.
-        """
+        """Map (B, L) ids without padding to (B, L, D) states and, with a head, (B, L, W) projections."""
         layers = self.head.config.encoder_layers if self.head else 1
         states = self.encoder(input_ids, None, matmul_attention, layers)
         last = of_last_layer(states, self.encoder.config.hidden_size)
@@ -144,53 +104,24 @@ class TokenStates(nn.Module):
 
 
 class PairLogits(nn.Module):
-    """Network that predicts, for each text pair, whether both texts have the same meaning.
-
-    This network is the meaning head without its first layer, `project`. The network `TokenStates` applies
-    `project` to each text once. The results for both texts of a pair are the inputs of `PairLogits`. The
-    output is the logit of the probability that both texts have the same meaning.
-    """
+    """The meaning head without its first layer, which `TokenStates` applies."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
         self.head = head
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Predict for each of P text pairs whether the two texts have the same meaning.
-
-        The meaning head makes this prediction. Its first layer was already applied to both texts, and has
-        given a vector of length W for each token. The texts have no padding.
-
-        Args:
-            first: (P, L, W) output of the first layer for the first text of each pair, with L tokens.
-            second: (P, M, W) output of the first layer for the second text of each pair, with M tokens.
-
-        Returns:
-            (P,) logits of the probability that the two texts have the same meaning.
-        """
+        """Map (P, L, W) and (P, M, W) outputs of `project`, without padding, to (P,) logits."""
         masks = [torch.ones(states.shape[:2], dtype=torch.bool) for states in (first, second)]
         return self.head(first, masks[0], second, masks[1], matmul_attention)
 
 
 def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> bool:
-    """Write the files with which a web browser can run the model.
+    """Write the files with which a web browser can run the model into an existing folder.
 
-    The files are `encoder.onnx`, `tokens.bin` (token embeddings), `tokenizer.json` and, if the model has a
-    meaning head, `meaning_head.onnx`. The meaning head predicts whether two texts have the same meaning.
-
-    Args:
-        model: The loaded model folder.
-        folder: An existing folder.
-        int8: Whether to store large weights as int8 even if this loses precision. If false, such weights are
-            stored as float16, which takes twice the space, but makes scores more exact. Large weights that
-            lose no precision, such as all of the default model, are always stored as int8.
-
-    Returns:
-        Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
-        model folder.
-
-    Raises:
-        InputError: A package that the export needs is not installed, or a file cannot be written.
+    If `int8` is true, large weights are stored as int8 even if they lose precision. Otherwise they become
+    float16, which takes twice the space. Weights that lose nothing are int8 in any case. The result tells
+    whether a weight was rounded to 8 bits; then scores differ a little from those of the model folder.
     """
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 7, 2]])
     outputs = ["states", "mapped"] if model.head else ["states"]
@@ -210,19 +141,12 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
 
 
 def _compress(graph: GraphProto, int8: bool) -> bool:
-    """Store the large float32 weights of an ONNX graph as float16 or int8, and insert nodes that decode them.
-
-    Args:
-        graph: The graph; it is changed.
-        int8: If true, weights are stored as int8 even if they lose precision. If false, only weights that
-            lose no precision are stored as int8, and all others as float16.
-
-    Returns:
-        Whether a weight lost precision because it was stored as int8.
-    """
+    """Store large weights of a graph as float16 or int8, in place; return whether one lost precision."""
     from onnx import numpy_helper
 
     nodes = [*graph.node]
+    # An embedding table is known by the node that looks up its rows; all other weights are factors of
+    # products.
     tables = {node.input[0] for node in nodes if node.op_type == "Gather"}
     decoding: list[NodeProto] = []
     rounded = False
@@ -241,21 +165,13 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in parts.items())
             decoding += steps
     del graph.node[:]
+    # ONNX wants each node after those whose results it takes.
     graph.node.extend([*decoding, *nodes])
     return rounded
 
 
 def _as_float16(name: str, values: Floats32) -> tuple[dict[str, Stored], list[NodeProto]]:
-    """Store a weight as float16.
-
-    Args:
-        name: The name of the weight.
-        values: The weight.
-
-    Returns:
-        A dict from the name of the stored array to the float16 array; and the ONNX nodes that decode this
-        array to float32.
-    """
+    """Return the float16 array under its new name, and the nodes that decode it."""
     from onnx import TensorProto, helper
 
     stored = f"{name}.float16"
@@ -265,25 +181,14 @@ def _as_float16(name: str, values: Floats32) -> tuple[dict[str, Stored], list[No
 
 
 def _as_int8(name: str, values: Floats32, columns: int) -> tuple[dict[str, Stored], list[NodeProto]]:
-    """Store a weight matrix as int8, in blocks of 32 numbers that share a float16 scale.
-
-    Args:
-        name: The name of the matrix.
-        values: The matrix, in float32.
-        columns: Either 1 or the number of columns of the matrix. If it is 1, a block is 32 consecutive
-            numbers in one row. If it is the number of columns, a block is 32 consecutive numbers in one
-            column.
-
-    Returns:
-        A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the
-        ONNX nodes that compute the float32 matrix from these arrays.
-    """
+    """Return the arrays that `to_blocks` makes of a weight, by name, and the nodes that decode them."""
     from onnx import TensorProto, helper
 
     whole, factors = to_blocks(values, columns)
     parts: dict[str, Stored] = {
         f"{name}.int8": whole,
         f"{name}.scales": factors,
+        # An array, because Reshape takes the new shape as an input.
         f"{name}.shape": np.array(values.shape),
     }
     numbers, scale, shape = parts
@@ -296,15 +201,7 @@ def _as_int8(name: str, values: Floats32, columns: int) -> tuple[dict[str, Store
 
 
 def _move_token_table(graph: GraphProto) -> bytes:
-    """Move the token embeddings (the largest weight) out of an ONNX graph.
-
-    Args:
-        graph: The graph of the encoder. It is changed: it then refers to the file `tokens.bin` for the token
-            embeddings.
-
-    Returns:
-        The bytes of the token embeddings, which the caller must write to `tokens.bin`.
-    """
+    """Let the encoder's graph refer to `tokens.bin` for the token embeddings; return the file's content."""
     from onnx import external_data_helper
 
     table: TensorProto = max(graph.initializer, key=lambda tensor: len(tensor.raw_data))

@@ -1,8 +1,6 @@
-"""Pooling functions: they turn the hidden states of a text's tokens into one embedding.
+"""Pooling functions: they turn (B, L, D) hidden states and a (B, L) mask into (B, D) embeddings.
 
-A pooling function takes the (B, L, D) hidden states of B texts with L tokens; D is the hidden size. It also
-takes a (B, L) mask, true for tokens that are not padding. It returns (B, D) embeddings. See section 4.2 of
-the SIMLLM paper.
+See section 4.2 of the SIMLLM paper.
 """
 
 from __future__ import annotations
@@ -19,42 +17,19 @@ from simllm.errors import InputError
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool hidden states into embeddings: take the state of each text's first token, `<s>`.
-
-    Args:
-        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
-        mask: Not used; it is here because every pooling function has this argument.
-
-    Returns:
-        (B, D) embeddings.
-    """
+    """Take the state of each text's first token, `<s>`."""
     return hidden[:, 0]
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool hidden states into embeddings by the mean over each text's tokens, `<s>` and `</s>` included.
-
-    Args:
-        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
-        mask: (B, L) bool, true for tokens that are not padding.
-
-    Returns:
-        (B, D) embeddings.
-    """
+    """Take the mean over each text's tokens, `<s>` and `</s>` included."""
     weights = mask[:, :, None].to(hidden.dtype)
+    # No division by zero: every text has at least the tokens <s> and </s>.
     return (hidden * weights).sum(1) / weights.sum(1)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool hidden states into embeddings: in each dimension, take the maximum over each text's tokens.
-
-    Args:
-        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
-        mask: (B, L) bool, true for tokens that are not padding.
-
-    Returns:
-        (B, D) embeddings.
-    """
+    """Take the maximum over each text's tokens, in each dimension."""
     return hidden.masked_fill(~mask[:, :, None], torch.finfo(hidden.dtype).min).amax(1)
 
 
@@ -62,44 +37,26 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": cls, "mean": m
 
 
 def get_pooling(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the pooling function called `name`: `cls`, `mean` or `max`; raise InputError for other names.
-
-    The returned function takes (B, L, D) hidden states and a (B, L) mask, and computes (B, D) embeddings.
-    """
+    """Return the pooling function of this name: `cls`, `mean` or `max`."""
     if name not in POOLINGS:
         raise InputError(f"pooling {name!r}: expected one of {', '.join(POOLINGS)}")
     return POOLINGS[name]
 
 
 def cosine(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
-    """Compute the cosine similarity of each pair of vectors.
+    """Compute the (n,) cosines of (n, D) vectors `a[i]` and `b[i]`; 0 if one of the two is zero.
 
-    The result is 0 if one of the two vectors is zero. Equal vectors have a cosine of exactly 1, without a
-    rounding error.
-
-    Args:
-        a: (n, D) vectors.
-        b: (n, D) vectors; `b[i]` is compared with `a[i]`.
-
-    Returns:
-        (n,) cosines, from -1 to 1.
+    Equal vectors have a cosine of exactly 1, without a rounding error.
     """
     a, b = a.astype(np.float64), b.astype(np.float64)
+    # One root of the product, not a product of two roots: then equal vectors give exactly 1.
     norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
     dots = (a * b).sum(1)
     return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
 
 
 def inverse_euclidean(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
-    """Compute 1 / (1 + Euclidean distance) for each pair of vectors.
-
-    Args:
-        a: (n, D) vectors.
-        b: (n, D) vectors; `b[i]` is compared with `a[i]`.
-
-    Returns:
-        (n,) similarities, above 0 and at most 1.
-    """
+    """Compute 1 / (1 + Euclidean distance) of (n, D) vectors `a[i]` and `b[i]`: (n,) numbers in (0, 1]."""
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
 
@@ -111,13 +68,7 @@ SIMILARITIES: dict[str, Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]] =
 
 
 def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]:
-    """Return the similarity function called `name`: `cosine` or `inverse-euclidean`.
-
-    The returned function takes two (n, D) arrays of embeddings, and computes (n,) similarities.
-
-    Raises:
-        InputError: The name is unknown.
-    """
+    """Return the similarity of this name, a function of two (n, D) arrays that returns (n,) numbers."""
     if name not in SIMILARITIES:
         names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
         raise InputError(f"similarity {name!r}: expected one of {names}")

@@ -1,7 +1,7 @@
 """Token vectors from the positive pointwise mutual information (PPMI) of neighbouring tokens.
 
 The vectors come from a factorisation of the PPMI matrix (Levy, Goldberg and Dagan, "Improving
-distributional similarity with lessons learned from word embeddings", 2015).
+distributional similarity with lessons learned from word embeddings", 2015). V is the size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,58 +18,41 @@ _SMOOTHING = 0.75  # exponent of token counts; it lowers the PPMI of rare tokens
 def count_neighbours(
     ids: NDArray[np.integer], text_numbers: NDArray[np.integer], vocab_size: int
 ) -> sparse.csr_matrix:
-    """Count, for every two tokens of the vocabulary, how often they are at most five tokens apart in a text.
+    """Count how often two tokens are at most `_WINDOW` apart in a text: a symmetric (V, V) matrix.
 
-    Args:
-        ids: (T,) token ids of all texts, one text after the other.
-        text_numbers: (T,) the number of the text to which each token belongs.
-        vocab_size: Number of tokens V in the vocabulary.
-
-    Returns:
-        (V, V) symmetric matrix of counts, indexed by token ids.
+    `ids` are the (T,) tokens of all texts, one text after the other; `text_numbers` (T,) tell the text of
+    each.
     """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     for distance in range(1, _WINDOW + 1):
         together = text_numbers[distance:] == text_numbers[:-distance]
         pairs = ids[:-distance][together], ids[distance:][together]
         counts += sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=counts.shape)
+    # Each pair was counted in the order of the text only.
     return counts + counts.T
 
 
 def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
-    """Compute token vectors by factorising the PPMI matrix.
-
-    Args:
-        counts: (V, V) counts of neighbouring tokens, from `count_neighbours`.
-        size: Number of dimensions of a vector.
-
-    Returns:
-        (V, size) vectors, one for each token id; zeros for tokens without neighbours.
-    """
+    """Factorise the PPMI of (V, V) counts into (V, size) vectors; tokens without neighbours get zeros."""
     start = np.ones(counts.shape[0])  # a fixed start makes eigsh deterministic
+    # LA: only the largest positive eigenvalues count, because the vectors need their roots.
     values, basis = eigsh(ppmi_matrix(counts), size, which="LA", v0=start)
     return basis * np.sqrt(values.clip(min=0))
 
 
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
+    """Compute the (V, V) PPMI of every two tokens a and b from their symmetric (V, V) counts as neighbours.
 
-    It is large if a and b are neighbours more often than by chance. The formula is
-    PPMI(a, b) = max(0, log p(a, b) - log q(a) - log q(b)), with these estimates of probabilities:
+    PPMI is large if a and b are neighbours more often than by chance. The formula is PPMI(a, b) = max(0, log
+    p(a, b) - log q(a) - log q(b)), with these estimates of probabilities:
 
     - p(a, b): The share of pairs (a, b) among all pairs of neighbouring tokens.
     - p(a): The share of pairs whose first token is a.
     - s(a): p(a) ** 0.75, divided by the sum of these powers over all tokens.
-    - q(a): The geometric mean of p(a) and s(a), which is a smoothed form of p(a).
+    - q(a): The geometric mean of p(a) and s(a), a smoothed p(a), which lowers the PPMI of rare tokens.
 
-    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only the
-    probability of b. Here, both are smoothed, so that the matrix is symmetric.
-
-    Args:
-        counts: (V, V) symmetric counts of neighbouring tokens; V is the size of the vocabulary.
-
-    Returns:
-        (V, V) PPMI matrix, indexed by token ids.
+    Levy, Goldberg and Dagan (2015) smooth only the probability of b. Here, both are smoothed, so that the
+    matrix is symmetric.
     """
     pairs = counts.tocoo()
     total = np.asarray(counts.sum(axis=1)).ravel()

@@ -1,4 +1,4 @@
-"""The model folder that comes with simllm: where it is."""
+"""Place of the model folder that comes with simllm."""
 
 from __future__ import annotations
 
@@ -45,22 +45,14 @@ def default_model() -> Path:
 
 
 def other_libraries_files(config: ModelConfig, pooling: str) -> dict[str, Any]:
-    """Return the content of the settings files that transformers and sentence-transformers need.
-
-    Args:
-        config: The shape of the encoder.
-        pooling: The name of the pooling, such as "mean".
-
-    Returns:
-        A dict: the keys are the paths of these files in the model folder, the values are their contents as
-        JSON values.
-    """
+    """Return the contents of the settings files, as JSON values, by their paths in the model folder."""
     bos, pad, eos, unk, mask = SPECIAL_TOKENS
     module = "sentence_transformers.models."
     return {
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": config.max_length,
+            # A special token that is written out in a text is ordinary text, as in `Tokenizer`.
             "split_special_tokens": True,
             "bos_token": bos,
             "cls_token": bos,
@@ -74,6 +66,7 @@ def other_libraries_files(config: ModelConfig, pooling: str) -> dict[str, Any]:
             {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
         ],
+        # tokenizer.json converts to lower case itself.
         "sentence_bert_config.json": {"max_seq_length": config.max_length, "do_lower_case": False},
         "1_Pooling/config.json": {
             "word_embedding_dimension": config.hidden_size,
@@ -106,6 +99,7 @@ _IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
 
 def transformers_name(name: str) -> str:
     """Translate a parameter's name in `Encoder` to its name in `MPNetModel` of the library transformers."""
+    # Not in the table, because ".norm." is also a part of the embeddings' norm.
     if name.startswith("layers.") and name.split(".")[2] == "norm":
         name = name.replace(".norm.", ".output.LayerNorm.")
     for ours, theirs in _TRANSFORMERS_NAMES.items():
@@ -114,11 +108,7 @@ def transformers_name(name: str) -> str:
 
 
 def read_encoder_weights(folder: Path, encoder: Encoder) -> None:
-    """Read the weights of an encoder that was built on the device `meta` from a model folder, as float32.
-
-    Raises:
-        InputError: A weight is missing, unknown, not finite, or has another shape than in `encoder`.
-    """
+    """Read a model folder's weights, as float32, into an encoder that `on_meta` built."""
     stored = read_headers(weight_files(folder))
     fill(encoder, stored, str(folder), transformers_name, _IGNORED_WEIGHTS)
 
@@ -132,10 +122,11 @@ N = TypeVar("N", bound=nn.Module)
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the paths of a model folder's weight files, sorted; raise InputError if a file is missing."""
+    """List a model folder's weight files, sorted; raise InputError if one is missing."""
     names = {SINGLE_FILE}
     if not (folder / SINGLE_FILE).is_file() and (folder / SHARD_INDEX).is_file():
         shards = read_json(folder / SHARD_INDEX).get("weight_map")
+        # Plain names only, because a path could lead out of the folder.
         if not isinstance(shards, dict) or not all(Path(str(s)).name == s for s in shards.values()):
             raise InputError(f'{folder / SHARD_INDEX}: expected file names under "weight_map"')
         names = set(shards.values())
@@ -147,7 +138,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class StoredWeight:
-    """A weight in a safetensors file, as its header describes it; the values are not read yet."""
+    """A weight as the header of its file describes it; the values are not read yet."""
 
     file: Path
     name: str
@@ -168,11 +159,7 @@ class StoredWeight:
 
 
 def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
-    """Read the headers of safetensors files: the weights by their names.
-
-    Raises:
-        InputError: A file is damaged.
-    """
+    """Read the headers of safetensors files: the weights by their names."""
     weights: dict[str, StoredWeight] = {}
     for file in files:
         try:
@@ -198,18 +185,10 @@ def fill(
     stored_name: Callable[[str], str] = str,
     ignored: tuple[str, ...] = (),
 ) -> None:
-    """Read the weights of a network that `on_meta` built.
+    """Read the weights of a network that `on_meta` built; raise InputError if they do not fit.
 
-    Args:
-        module: The network.
-        stored: The weights as `read_headers` returns them.
-        where: Beginning of error messages, such as the folder.
-        stored_name: Function that turns the name of a parameter into the name of its stored weight.
-        ignored: Beginnings of the names of stored weights that the network does not need.
-
-    Raises:
-        InputError: A weight is missing, unknown, damaged, not finite, or has another shape than its
-            parameter; or the network does not fit into the memory of this machine.
+    `stored_name` turns the name of a parameter into that of its weight. `ignored` are beginnings of the names
+    of weights that are not needed. `where` begins the error messages.
     """
     names = {name: stored_name(name) for name in module.state_dict()}
     shapes = {names[name]: tuple(parameter.shape) for name, parameter in module.state_dict().items()}
@@ -221,6 +200,7 @@ def fill(
     needed = sum(map(math.prod, shapes.values()))
     if sum(math.prod(stored[name].shape) for name in unknown) > 2 * needed:  # they are hashed all the same
         raise InputError(f"{where}: the weights that the model does not use are larger than the model")
+    # The parameters have no memory to copy the weights to, so the weights take their place.
     module.load_state_dict({name: stored[names[name]].read() for name in names}, assign=True)
 
 
@@ -236,6 +216,7 @@ def check_shapes(
         if stored[name].kind not in _TYPES:
             kinds = ", ".join(sorted(_TYPES))
             raise InputError(f"{where}: {name} is of type {stored[name].kind}; expected one of {kinds}")
+    # Checked here, since the system may kill a process that asks for too much memory while it reads.
     needed = 4 * sum(map(math.prod, shapes.values()))
     if needed > (memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
         raise InputError(f"{where}: its weights need {needed:,} bytes of memory; this machine has {memory:,}")
@@ -253,39 +234,22 @@ BLOCK = 32  # weights that have the same scale
 
 
 def to_blocks(values: Floats32, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """Round weights to 8 bits: store each block of 32 weights as 32 integers and one common scale.
+    """Round weights of any shape to (n, 32, columns) integers from -127 to 127 and (n, 1, columns) scales.
 
-    A rounded weight is its integer times the scale of its block.
-
-    Args:
-        values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
-            multiple of 32 * `columns`.
-        columns: Either 1 or the number of columns of the weight matrix. If it is 1, a block is 32 consecutive
-            weights in one row. If it is the number of columns, a block is 32 consecutive weights in one
-            column.
-
-    Returns:
-        (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
-        divided by 32 * `columns`. `integers[i, :, j]` are the integers of one block, and `scales[i, 0, j]` is
-        its scale.
+    The weights are read row by row; their number is n * 32 * `columns`. If `columns` is 1, a block is 32
+    consecutive weights in a row. If it is the number of columns of the matrix, a block is 32 in a column.
     """
     blocks = values.reshape(-1, BLOCK, columns)
     scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
+    # A block of zeros must not divide by zero.
     scales = np.maximum(scales, np.finfo(np.float16).tiny)
     return np.rint(blocks / scales).clip(-127, 127).astype(np.int8), scales
 
 
 def are_blocks(values: Floats32, columns: int) -> bool:
-    """Return whether `to_blocks`, which rounds weights to 8 bits, would leave the given weights unchanged.
+    """Return whether `to_blocks` would leave weights unchanged, within the precision of float16.
 
-    This is the case if `to_blocks` has already rounded the weights. Differences within the precision of
-    float16 are ignored. The result is False if the number of weights is not a multiple of 32 * `columns`.
-
-    Args:
-        values: The weights, of any shape.
-        columns: Either 1 or the number of columns of the weight matrix. A block is 32 weights with a common
-            scale. If `columns` is 1, a block is 32 consecutive weights in one row. If it is the number of
-            columns, a block is 32 consecutive weights in one column.
+    The result is False if the number of weights is not a multiple of 32 * `columns`.
     """
     if values.size % (BLOCK * columns):
         return False
@@ -297,13 +261,9 @@ def are_blocks(values: Floats32, columns: int) -> bool:
 
 @torch.no_grad()
 def round_to_blocks(module: nn.Module) -> None:
-    """Round the matrices and embedding tables of a network to 8-bit precision, in place.
+    """Round the matrices and embedding tables of a network in place, in blocks within a row.
 
-    A rounded weight is an 8-bit integer times a scale, which 32 consecutive weights in a row share. It is
-    still stored as a float. A matrix or table stays unchanged if its row length is not a multiple of 32.
-
-    Args:
-        module: The network.
+    A matrix or table stays unchanged if its row length is not a multiple of 32.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding) and not part.weight.shape[1] % BLOCK:
@@ -322,13 +282,10 @@ _STEEPEST = 1_000_000  # larger slopes and intercepts overflow float32 on their 
 class MeaningInfo:
     """Shape and calibration of the meaning head, as stored in `simllm.json`.
 
-    The meaning head predicts whether two texts have the same meaning. Its output is a logit. The
-    calibrated probability is sigmoid(slope * logit + intercept) (Platt, 1999).
+    The head predicts whether two texts have the same meaning. Its output is a logit. The calibrated
+    probability is sigmoid(slope * logit + intercept) (Platt, 1999).
 
     Attributes:
-        head: The shape of the meaning head.
-        slope: The slope in the formula above.
-        intercept: The intercept in the formula above.
         fitted_on: Description of the text pairs to which slope and intercept were fitted; "" if not fitted.
     """
 
@@ -350,12 +307,11 @@ class ModelInfo:
     """The content of `simllm.json`, a file in the model folder.
 
     Attributes:
-        pooling: The name of the pooling that the model was trained with, such as "mean".
-        similarity: The name of the similarity that the model was trained with, such as "cosine".
+        pooling: The name of the pooling that the model was trained with.
+        similarity: The name of the similarity that the model was trained with.
         provenance: Facts about the training, such as configuration, date and hardware.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
-        meaning: The shape of the meaning head (the network that predicts whether two texts have the same
-            meaning), and the map from its output to a probability; None if the model has no such head.
+        meaning: Shape and calibration of the meaning head; None if the model has no such head.
     """
 
     pooling: str = "mean"
@@ -370,9 +326,6 @@ class SavedModel:
     """A model folder, loaded into memory.
 
     Attributes:
-        encoder: The network that turns token ids into hidden states.
-        tokenizer: The tokenizer, which also cleans texts.
-        info: The content of `simllm.json`, such as pooling, similarity and facts about the training.
         hash: 12 hex digits that identify the encoder's configuration and weights.
         head: The network that predicts whether two texts have the same meaning; None if there is none.
         head_hash: 12 hex digits that identify the weights and calibration of `head`; empty without a head.
@@ -393,9 +346,7 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
         folder: The path of the model folder.
 
     Returns:
-        The encoder (float32, on the CPU, in evaluation mode), the tokenizer and the settings. If the folder
-        has a meaning head, the result also has it: a network that predicts whether two texts have the same
-        meaning.
+        The networks (float32, on the CPU, in evaluation mode), the tokenizer and the settings.
 
     Raises:
         InputError: A file is missing, damaged, or does not fit the other files.
@@ -425,19 +376,7 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
 
 
 def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:
-    """Load the meaning head: the network that predicts whether two texts have the same meaning.
-
-    Args:
-        folder: The model folder.
-        info: The content of the folder's `simllm.json`.
-        config: The shape of the folder's encoder.
-
-    Returns:
-        The head, and a hash of its weights and calibration; (None, "") if the model has no head.
-
-    Raises:
-        InputError: The weights are missing, damaged, or do not fit the shape in `info`.
-    """
+    """Load the meaning head, and hash its weights and calibration; (None, "") if the model has none."""
     if info.meaning is None:
         return None, ""
     file = folder / HEAD
@@ -461,7 +400,8 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
 
 
 def info_json(info: ModelInfo) -> str:
-    """Return the content of `simllm.json`, without indentation: the provenance has a level for each stage."""
+    """Return the content of `simllm.json`."""
+    # Without indentation, because the provenance has a level for each stage of training.
     return json.dumps(asdict(info), indent=0) + "\n"
 
 
@@ -481,11 +421,10 @@ def save(
         folder: The path of the model folder; an existing folder is replaced if simllm wrote it.
         encoder: The encoder.
         tokenizer: The tokenizer.
-        info: The content of `simllm.json`.
+        info: The content of `simllm.json`. Its `meaning` describes `head`, and is not saved without a head.
         card: The model card, in Markdown.
         dtype: The number type of the stored weights.
-        head: The network that predicts whether two texts have the same meaning. `info.meaning` must describe
-            this network. None if the model has no such network; then `info.meaning` is not saved.
+        head: The meaning head, or None.
         keep_edits: True: if the user changes a file in the folder, a later save raises an error. False: a
             later save overwrites such changes. A training run, which saves its model repeatedly, uses False.
 
@@ -493,6 +432,7 @@ def save(
         InputError: The folder cannot be written, or may not be replaced: simllm did not write it, or it was
             saved with `keep_edits` and the user then changed a file in it.
     """
+    # Readers take a described head for a missing file.
     if head is None:
         info = replace(info, meaning=None)
     state = {

@@ -55,11 +55,7 @@ def _backend_errors(where: str) -> Iterator[None]:
 
 
 def read_backend(file: Path) -> Backend:
-    """Read a `tokenizer.json` as a tokenizer of the library `tokenizers`, if its rules are harmless.
-
-    Raises:
-        InputError: The file is missing or damaged, or has a rule that may take too long.
-    """
+    """Read a `tokenizer.json`; raise InputError if it is damaged or has a rule that may take too long."""
     values = read_json(file)
     values["truncation"] = values["padding"] = None  # texts are cut and padded elsewhere
     for problem in _problems(values):
@@ -140,7 +136,6 @@ def _growth(rule: dict[str, Any]) -> float:
 
 
 def _regular_expressions(values: Any) -> Iterator[str]:
-    """Yield the regular expressions in a part of a `tokenizer.json`, given as JSON values."""
     if isinstance(values, dict) and isinstance(pattern := values.get("Regex"), str):
         yield pattern
     if isinstance(values, dict | list):
@@ -149,14 +144,12 @@ def _regular_expressions(values: Any) -> Iterator[str]:
 
 
 def _is_linear(pattern: str) -> bool:
-    """Return whether matching from one place of a text surely takes time in proportion to the text's length.
-
-    At most one character or class may be repeated. Two repetitions side by side or inside each other can
-    take quadratic or exponential time; so can a
-    repeated group, a reference to a group, and a group that calls itself.
-    """
+    """Return whether matching from one place surely takes time in proportion to the text's length."""
     bare = re.sub(r"\\[^gk0-9]", "x", pattern)  # escaped characters
     repetitions = re.findall(r"\)?[*+?{]", re.sub(r"\(\?(?:[:>=!]|<[=!])", "(", bare))
+    # At most one character or class may be repeated. Two repetitions side by side or inside each other can
+    # take quadratic or exponential time. So can a repeated group, a reference to a group, and a group that
+    # calls itself.
     return (
         len(pattern) <= 10_000
         and len(repetitions) <= 1
@@ -166,15 +159,15 @@ def _is_linear(pattern: str) -> bool:
 
 
 class Tokenizer:
-    """Tokenizer that cleans texts and turns them into token ids.
+    """Tokenizer that cleans texts and turns them into token ids, from the id of `<s>` to that of `</s>`.
 
-    For example, cleaning removes comment marks and converts letters to lower case. The ids of a text begin
-    with the id of the token `<s>` and end with that of `</s>`. A special token that is written out in a text,
-    such as "<mask>", is treated as ordinary text.
+    For example, cleaning removes comment marks and lower-cases letters. A special token that is written out
+    in a text, such as "<mask>", is ordinary text.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        # Despite its name, this option makes special tokens in a text ordinary text.
         self.backend.encode_special_tokens = True
         self.backend.no_padding()
         self.backend.no_truncation()
@@ -191,7 +184,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, file: Path) -> Tokenizer:
-        """Load a tokenizer from a `tokenizer.json`; raise InputError if the file is missing or damaged."""
+        """Load a `tokenizer.json`; raise InputError if the file is missing or damaged."""
         if not file.is_file():
             raise InputError(f"{file}: no such file; expected the tokenizer of a model folder")
         backend = read_backend(file)
@@ -207,19 +200,13 @@ class Tokenizer:
 
     @cached_property
     def hash(self) -> str:
-        """Hash of everything that can change token ids: the first 12 hex digits of a SHA-256."""
+        """Hash of everything that can change token ids."""
         return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Clean and tokenize n texts.
+        """Clean and tokenize texts, of which only the first `LONGEST` characters are read.
 
-        Only the first 10,000 characters of a text are read (`simllm.text_cleaning.LONGEST`).
-
-        Args:
-            texts: n texts.
-
-        Returns:
-            The token ids of each text, from `<s>` to `</s>`. An empty text has only these two ids.
+        An empty text has only the ids of `<s>` and `</s>`.
         """
         ids: list[list[int]] = []
         chunk: list[str] = []
@@ -228,16 +215,12 @@ class Tokenizer:
             if chunk and len(text) > space:
                 ids += self._encode_chunk(chunk)
                 chunk, space = [], _CHUNK
+            # The strings of the backend, which is written in Rust, cannot hold lone surrogates.
             chunk.append(encodable(text))
             space -= len(text)
         return ids + self._encode_chunk(chunk)
 
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:
-        """Clean and tokenize one chunk of texts in parallel; return the token ids of each text.
-
-        The method `encode` splits its texts into chunks, because the user cannot interrupt the tokenization
-        of a chunk, and because long chunks need much memory.
-        """
         with _backend_errors("the tokenizer cannot split a text"):
             return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
@@ -247,8 +230,5 @@ class Tokenizer:
 
     @staticmethod
     def truncate(ids: list[int], longest: int) -> list[int]:
-        """Shorten the token ids of a text to at most `longest` ids.
-
-        The last id is kept: it is the id of `</s>`, which marks the end of a text.
-        """
+        """Shorten the token ids of a text to at most `longest`, but keep the last: the id of `</s>`."""
         return ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]]

@@ -1,11 +1,10 @@
-"""Training checkpoints: saving, keeping the two newest, resuming, and detecting damaged checkpoints.
+"""Training checkpoints: saving, keeping the two newest, resuming, and detecting damaged ones.
 
-A checkpoint, called "saved state" here, is a folder with three files. The number in the folder's name counts
-updates (optimizer steps):
+A checkpoint, called "saved state" here, is a folder. The number in its name counts updates:
 
-states/state-00000040/tensors.safetensors   weights and moments of the optimizer
-states/state-00000040/state.json            progress, loss scaling, identity of the run
-states/state-00000040/sha256                checksum of the two files above
+    states/state-00000040/tensors.safetensors   weights and moments of the optimizer
+    states/state-00000040/state.json            progress, loss scaling, identity of the run
+    states/state-00000040/sha256                checksum of the two files above
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _KEPT = 2  # saved states that are not removed: the newest, and the previous one
 
 @dataclass
 class Progress:
-    """The progress of a training run in updates (optimizer steps).
+    """The progress of a training run.
 
     Data order and dropout are not stored, because the seed and the update's number decide them.
 
@@ -40,9 +39,8 @@ class Progress:
         update: Number of updates done.
         tokens: Number of text tokens seen.
         seconds: Time spent on updates, including the time before the run was resumed.
-        best: Lowest criterion (the number that chooses the best model) of all evaluations.
+        best: Lowest criterion of all evaluations.
         skipped: Number of updates skipped because their loss or gradient was not finite.
-        skipped_in_a_row: Number of skipped updates since the last normal update.
         losses: Losses of the updates since the last evaluation, without skipped updates.
     """
 
@@ -55,24 +53,12 @@ class Progress:
     losses: list[float] = field(default_factory=list)
 
     def mean_loss(self) -> float | None:
-        """Compute the mean loss of the updates (optimizer steps) since the last evaluation.
-
-        Updates that were skipped, because their loss or gradient was not finite, are left out. The result is
-        None if all updates since the last evaluation were skipped.
-        """
+        """Compute the mean of `losses`; None if all updates since the last evaluation were skipped."""
         return round(sum(self.losses) / len(self.losses), 4) if self.losses else None
 
 
 class TrainingState:
-    """Everything that a resumed run needs: weights, optimizer, loss scaling and progress.
-
-    Args:
-        model: The model.
-        adam: The optimizer.
-        scaler: The loss scaling for fp16.
-        run: The hash that identifies the run (see `run_folder.identity`). States with another hash are
-            refused.
-    """
+    """Everything that a resumed run needs; states with another hash than `run` are refused."""
 
     def __init__(
         self, model: nn.Module, adam: torch.optim.Optimizer, scaler: torch.amp.GradScaler, run: str
@@ -84,13 +70,9 @@ class TrainingState:
         self.progress = Progress()
 
     def save(self, folder: Path) -> None:
-        """Save the training state, and remove all but the two newest saved states.
+        """Save the state into the folder of all saved states, and remove all but the two newest.
 
-        Args:
-            folder: The folder of all saved states. Each state is a subfolder.
-
-        Raises:
-            InputError: The state cannot be written; in this case, the older states stay.
+        If that fails, InputError is raised and the older states stay.
         """
         state = folder / f"state-{self.progress.update:08d}"
         tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
@@ -102,6 +84,7 @@ class TrainingState:
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")
         try:
+            # Later states are damaged ones that `resume` skipped. They must not count as the newest.
             done = [saved for saved in _saved_states(folder) if _update(saved) <= self.progress.update]
             for old in done[_KEPT:]:
                 OutputFolder(old).remove()
@@ -111,16 +94,9 @@ class TrainingState:
     def resume(self, folder: Path) -> None:
         """Load the newest undamaged state; do nothing if the folder has no states.
 
-        Damaged states are skipped with a warning, and are not removed. The resumed run writes over a damaged
-        state when it reaches the same update (optimizer step) again.
-
-        Args:
-            folder: The folder of all saved states. Each state is a subfolder.
-
-        Raises:
-            InputError: A state cannot be read or belongs to another run, or all states are damaged. The error
-                is also raised if a damaged state lacks the file `.simllm`, which marks folders that simllm
-                wrote. The resumed run could not write over such a state.
+        Damaged states are skipped with a warning, but not removed. The resumed run writes over a damaged
+        state when it reaches the same update again. InputError: a state is of another run, or all are
+        damaged.
         """
         saved = _saved_states(folder)
         for state in saved:
@@ -136,15 +112,6 @@ class TrainingState:
             raise InputError(f"{folder}: every saved state is damaged; choose another `out`")
 
     def _load(self, state: Path) -> None:
-        """Load one saved state from its folder.
-
-        Args:
-            state: The folder of the state.
-
-        Raises:
-            InputError: The state cannot be read, belongs to another run, or was saved by another version of
-                simllm.
-        """
         try:
             facts = json.loads((state / _FACTS).read_text(encoding="utf-8"))
             tensors = load_file(state / _TENSORS)
@@ -175,7 +142,6 @@ class TrainingState:
 
 
 def _compute_checksum(state: Path) -> str:
-    """Compute a SHA-256 over `state.json` and `tensors.safetensors` in a saved state's folder."""
     digest = hashlib.sha256((state / _FACTS).read_bytes())
     with (state / _TENSORS).open("rb") as tensors:
         digest.update(hashlib.file_digest(tensors, "sha256").digest())
@@ -183,32 +149,25 @@ def _compute_checksum(state: Path) -> str:
 
 
 def _find_damage(state: Path) -> str:
-    """Describe the damage of a saved state (a folder); an empty string means no damage.
-
-    Raises:
-        InputError: A file cannot be read. This is not damage, because the file may be readable later.
-    """
+    """Describe the damage of a saved state; an empty string means no damage."""
     try:
         if _compute_checksum(state) != (state / _CHECKSUM).read_bytes().decode("ascii", "replace"):
             return "checksum differs"
     except FileNotFoundError as error:
         return f"no {Path(error.filename).name}"
     except OSError as error:
+        # This is not damage, because the file may be readable later.
         raise InputError(f"{error.filename or state}: cannot be read ({error.strerror})") from None
     return ""
 
 
 def has_saved_states(folder: Path) -> bool:
-    """Return whether a folder contains saved states (checkpoints) of a training run, damaged or not.
-
-    Raises:
-        InputError: The folder cannot be read.
-    """
+    """Return whether a folder contains saved states, damaged or not."""
     return bool(_saved_states(folder))
 
 
 def _saved_states(folder: Path) -> list[Path]:
-    """List the subfolders with saved states, newest first; raise InputError if `folder` is unreadable."""
+    """List the folders of saved states, newest first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 (a glob hides errors)
     except FileNotFoundError:
@@ -220,5 +179,5 @@ def _saved_states(folder: Path) -> list[Path]:
 
 
 def _update(state: Path) -> int:
-    """Return the number of updates (optimizer steps) in the name of a saved state's folder."""
+    """Return the number of updates in the name of a saved state's folder."""
     return int(state.name.removeprefix("state-"))

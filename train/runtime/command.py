@@ -19,19 +19,9 @@ from train.runtime.signals import Interrupted, StopRequest
 
 
 def print_error(error: BaseException, is_first: bool) -> int:
-    """Print in one line why a training run ended; raise unexpected errors again.
+    """Print in one line why a run ended; raise unexpected errors again.
 
-    A run may have several processes, and each of them may call this function. A `ReportedError` is not
-    printed, because its cause is printed elsewhere.
-
-    Args:
-        error: The error that ended the run in this process.
-        is_first: Whether this process has rank 0. If the training diverged or a signal stopped the run, only
-            the process with rank 0 prints, so that the line appears once.
-
-    Returns:
-        The exit status of the run: 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another
-        signal.
+    The exit status is 1 if training diverged, 2 for bad input, 130 after Ctrl-C, 75 after another signal.
     """
     if isinstance(error, ReportedError):  # another process has printed it
         return 2
@@ -59,16 +49,15 @@ def run_training(
 
     Args:
         cls: The configuration class of the training stage.
-        train: Function that trains or resumes, and returns the folder of the best model. Its arguments are
-            the configuration, the processes of the run, and the context that handles signals.
+        train: Function that trains or resumes, and returns the folder of the best model.
         name: The module to run as a command, such as `train.pretrain`.
         description: The help text.
-        estimate: Function that describes the cost of the run as text, for the option `--dry-run`. None: the
+        estimate: Function that describes the cost of the run, for the option `--dry-run`. None: the
             command has no such option.
 
     Returns:
         The exit status: 0 done, 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another signal.
-        After 75 and 130, rerun the same command to resume.
+        After 75 and 130, the same command resumes the run.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
@@ -79,6 +68,7 @@ def run_training(
     parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
     if estimate:
         parser.add_argument("--dry-run", action="store_true", help="print the cost of the run, and stop")
+    # Intermixed, so that --dry-run may stand between overrides.
     options = parser.parse_intermixed_args()
     is_first = True
     with StopRequest() as stop:
@@ -104,6 +94,8 @@ def run_training(
                     raise InputError(f"{model}: gone, though training is complete; choose another `out`")
                 if world.is_first:
                     print_progress(f"the best model is in {model}")
+                # The lock must stay referenced until here: when its file is closed, another process may
+                # train.
                 del lock
         except (Exception, Interrupted) as error:
             # Before the training loop, a signal is the cause of every error that follows it.

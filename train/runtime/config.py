@@ -17,21 +17,14 @@ from train.runtime.batching import map_texts
 
 
 def data_root() -> str:
-    """Return the folder of the data sets: the value of the environment variable `SIMLLM_DATA`, or "data"."""
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or "data"."""
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
 def hide_data_root(values: Any) -> Any:
-    """Replace the data folder at the start of paths by the placeholder `${data}`.
+    """Replace the data folder at the start of paths in configuration values by the placeholder `${data}`.
 
     Configurations that are stored with a model then do not depend on where the data folder was.
-
-    Args:
-        values: Nested dictionaries, lists and tuples of configuration values.
-
-    Returns:
-        A copy of the values. For example, "data/sts/a.jsonl" becomes "${data}/sts/a.jsonl" if the data folder
-        is "data".
     """
     root = f"{data_root()}/"
     return map_texts(
@@ -40,27 +33,12 @@ def hide_data_root(values: Any) -> Any:
 
 
 def decode_paths(values: Any) -> Any:
-    """Repair configuration strings, such as paths, that Python decoded in a locale other than UTF-8.
-
-    The strings may come from the command line. In an ASCII locale, Python has replaced each non-ASCII byte of
-    the command line by a surrogate character. This function restores the bytes and decodes them as UTF-8. In
-    a UTF-8 locale, the strings stay the same.
-
-    Args:
-        values: Nested dictionaries, lists and tuples of configuration values.
-
-    Returns:
-        A copy of `values`, with all strings repaired.
-    """
+    """Decode all strings of configuration values, which may come from the command line, as UTF-8."""
     return map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
 
 
 def encode_path(text: str) -> str:
-    """Convert a string of a configuration to the form that `open` expects for paths in the current locale.
-
-    In an ASCII locale, each byte of a non-ASCII character becomes a surrogate character. In a UTF-8 locale,
-    the string stays the same. `decode_paths` does the opposite.
-    """
+    """Convert a string to the form that `open` expects for paths; `decode_paths` does the opposite."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
@@ -80,17 +58,14 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse(text: str) -> Any:
-    """Parse YAML; raise YAMLError or ValueError if it is wrong, too deep or too large."""
     _check_size(text)
     return yaml.load(text, _Loader)
 
 
 def _check_size(text: str) -> None:
-    """Check depth and number of the values of YAML, with aliases expanded, before values are built.
-
-    An alias counts as much as the values that it repeats, so that a few lines cannot stand for a billion
-    values. An alias inside of what it repeats has no end.
-    """
+    """Check depth and number of the values of YAML, with aliases expanded, before values are built."""
+    # An alias counts as much as the values that it repeats, so that a few lines cannot stand for a billion
+    # values. An alias inside of what it repeats has no end.
     sizes: dict[str, int] = {}  # of the values with an anchor
     started: list[tuple[str | None, int]] = []  # anchor of each open list or mapping, and the count before it
     count = 0
@@ -117,38 +92,15 @@ def _check_size(text: str) -> None:
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     """Load a configuration from a YAML file and apply overrides.
 
-    In all values, `${data}` is replaced by the folder of the data sets. The key `data` of the file names this
-    folder. Without the key, it is the folder that `data_root()` returns.
-
-    Args:
-        cls: The configuration class, such as `ContrastiveConfig`.
-        file: The YAML file.
-        overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
-            item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
-            item of a list (`positives.1=null`).
-
-    Returns:
-        An instance of `cls` with checked values.
-
-    Raises:
-        InputError: The file cannot be read, or a key or value is unknown or wrong.
+    In all values, `${data}` is replaced by the folder of the data sets, which the file's key `data` names, or
+    else `data_root()`. A key of an override may name a nested value (`model.hidden_size=128`) or an item of a
+    list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an item (`positives.1=null`).
     """
     return build(cls, read_values(file, overrides), str(file))
 
 
 def read_values(file: Path, overrides: list[str]) -> Any:
-    """Read the nested values of a YAML file, and apply overrides; keys and values are not checked.
-
-    Args:
-        file: The YAML file.
-        overrides: `key=value` items that replace values of the file, such as `model.hidden_size=128`.
-
-    Returns:
-        The values, with the folder of the data sets in place of `${data}`.
-
-    Raises:
-        InputError: The file cannot be read or is not YAML, or an override is wrong.
-    """
+    """Read a YAML file and apply overrides and `${data}` as `load` does, but check no keys and values."""
     try:
         values = _parse(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -165,17 +117,7 @@ def read_values(file: Path, overrides: list[str]) -> Any:
 
 
 def _apply_override(values: Any, override: str) -> None:
-    """Set one value in nested configuration values, in place.
-
-    Args:
-        values: Nested dictionaries and lists.
-        override: `key=value`, such as `model.hidden_size=128` or, for item 1 of a list counted from 0,
-            `positives.1.share=0.5`. The value is YAML.
-
-    Raises:
-        InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`. For
-            example, the key names a missing list item, or the key is `seed.x`, but `seed` is a number.
-    """
+    """Set one of the configuration values in place; the value of the override is YAML."""
     name, equals, text = override.partition("=")
     if not equals:
         raise InputError(f"{override!r}: expected key=value")
@@ -188,6 +130,7 @@ def _apply_override(values: Any, override: str) -> None:
         raise InputError(f"{reprlib.repr(override)}: the key has over {_DEEPEST} parts")
     for depth, key in enumerate(path):
         if isinstance(values, list):
+            # No list has billions of items, and `int` refuses numbers of over 4,300 digits.
             if not key.isdecimal() or len(key) > 9 or int(key) >= len(values):
                 raise InputError(f"{override!r}: {'.'.join(path[:depth])} has {len(values)} items, from 0")
         elif not isinstance(values, dict):
@@ -202,11 +145,7 @@ def _apply_override(values: Any, override: str) -> None:
 
 
 def _without_nulls(values: Any) -> Any:
-    """Return a copy of nested dictionaries and lists, without the list items that are None.
-
-    In this way, the override `positives.1=null` removes item 1 of a list. Dictionary values that are None are
-    kept.
-    """
+    """Copy configuration values without the list items that are None, which overrides have removed."""
     if isinstance(values, dict):
         return {key: _without_nulls(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -221,10 +160,7 @@ MAY_BE_ZERO = {"may_be_zero": True}  # for numbers; all others must be positive
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Settings that all training stages share, such as the seed and the learning rate.
-
-    An update is one optimizer step. The setting `updates` is the number of optimizer steps of the training.
-    """
+    """Settings that all training stages share; `updates` is the length of the training."""
 
     out: str  # the folder of the run
     seed: int = field(metadata=MAY_BE_ZERO)

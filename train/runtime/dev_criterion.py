@@ -1,7 +1,7 @@
 """The dev criterion: a number that is computed on dev data, to choose the best model of a training run.
 
-In this module, the dev criterion is the negative mean of several figures, so a lower value is better. A saved
-model has the mean itself in its provenance, under "dev_criterion". There, a higher value is better.
+Here it is the negative mean of several figures, so lower is better. A saved model has the mean itself in its
+provenance, under "dev_criterion"; there, higher is better.
 """
 
 from __future__ import annotations
@@ -27,19 +27,17 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Evaluation of models on dev data, to choose the best model of a training run.
+    """Evaluation of models by the correlation of scores with human ratings, and by accuracies on triples.
 
-    Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
-    how often it scores a rewording of a text higher than a text with another meaning. The dev criterion is
-    the negative mean of the figures on dev data, so lower is better. The model is also measured on simllm's
-    contrast set. This is a test set, so it does not count in the criterion.
+    A triple is a text, a rewording, and a text with another meaning. A model is right if it scores the
+    rewording higher; a tie is half right. A model with a meaning head has two accuracies: by similarity, and
+    by the predicted probability of the same meaning (`same_…`).
 
     Args:
         dev: Paths of files of text pairs with human ratings.
-        dev_comments: A file of cleaned code comments, one per line. Rules make a rewording and a text with
-            another meaning from each comment. None: the criterion uses no comments.
+        dev_comments: A file of cleaned code comments, one per line, which rules edit into triples, or None.
         seed: Seed for choosing comments and for editing them by rule.
-        items: Triples of a text, a rewording and a text with another meaning; None: the criterion uses none.
+        items: Triples of other origin, or None.
     """
 
     def __init__(
@@ -55,34 +53,11 @@ class DevCriterion:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
         if items:
             self.made["items"] = items
+        # A test set: its accuracies are logged, but do not count in the criterion.
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
-        """Measure a model on dev data, and compute the dev criterion from the results.
-
-        Some of the data are triples: a text, a rewording, and a text with another meaning. The model scores
-        the similarity of the first text to each of the other two. It is right if the rewording scores higher.
-        A tie counts as half right.
-
-        Figures without data are left out. The criterion is the negative mean of the others, so lower is
-        better. The figures are:
-
-        - for each file of text pairs with human ratings, the Spearman correlation between scores and ratings;
-        - the accuracy on triples from code comments: rules edit a comment to make the two other texts;
-        - the accuracy on triples from files that list rewordings of a text, and texts with other meanings;
-        - if the model has a meaning head, the same two accuracies with the head's output as the score: the
-          predicted probability that two texts have the same meaning.
-
-        The accuracy on simllm's contrast set is also computed. The contrast set is a test set of triples, so
-        it does not count in the criterion.
-
-        Args:
-            metric: The model.
-
-        Returns:
-            The criterion, and a dict from names to all figures, including the accuracies on the contrast
-            set.
-        """
+        """Compute the criterion, and all figures by their names; figures without data are left out."""
         figures = {}
         for name, rated in self.rated.items():
             values = metric.score(rated.candidates, rated.references).values
@@ -107,17 +82,7 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores text pairs by similarity, or by the probability of equal meaning.
-
-    The function takes n candidates and n references, and returns (n,) scores.
-
-    Args:
-        metric: The metric that computes the scores.
-        measure: If it is "", the score is the similarity of candidate and reference. If it is "same_", the
-            score is the predicted probability that candidate and reference have the same meaning. The part
-            of a model that predicts this probability is called the meaning head. A metric without a meaning
-            head always gives the similarity.
-    """
+    """Return the scoring function: by similarity (""), or by the probability of equal meaning ("same_")."""
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         scores = metric.score(candidates, references)
@@ -127,25 +92,16 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Make evaluation triples from comments: a comment, a rewording, and a variant with another meaning.
+    """Make at most `count` triples of the form "edited" from a file of cleaned comments, one per line.
 
-    Rules edit the comment to make the rewording and the variant.
-
-    Args:
-        comments: A file of cleaned comments, one per line.
-        seed: Seed for choosing and editing comments.
-        count: The largest number of triples.
-
-    Returns:
-        The triples. The comments are their references, with which the two other texts are compared. The form
-        of each triple (`Triples.forms`, the group by which results are averaged) is "edited".
-
-    Raises:
-        InputError: There is no comment that the rules can both reword and change in meaning.
+    Rules edit a comment to make its rewording and its variant with another meaning. InputError: the rules
+    cannot edit any comment in both ways.
     """
+    # Without the word pairs that decide in the contrast set, which stays a test set.
     words, random = lexicon.load(held_out=deciding_word_pairs()), np.random.default_rng(seed)
     texts = [text for _, text in reading.read_lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
     shuffled = (texts[i] for i in random.permutation(len(texts)))
+    # A generator, because editing is slow and only `count` triples are needed.
     edits = ((text, reword(text, words, random), change(text, words, random)) for text in shuffled)
     rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), count))
     if not rows:

@@ -1,7 +1,4 @@
-"""The processes of a training run, and communication between them.
-
-torchrun, accelerate or srun start the processes. Without these launchers, a run has a single process.
-"""
+"""The processes of a training run, and communication between them."""
 
 from __future__ import annotations
 
@@ -29,21 +26,12 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Exception for bad input that needs no error message from this process.
-
-    Either the first process has already printed the message, or the process with the bad input prints it.
-    """
+    """Exception for bad input whose message another process prints or has printed."""
 
 
 @dataclass(frozen=True)
 class World:
-    """The number of processes in a training run, and the rank and device of this process.
-
-    Attributes:
-        rank: Number of this process, from 0.
-        size: Number of processes.
-        device: The GPU or CPU that this process uses.
-    """
+    """The processes of a run: rank of this one, number of all, and the device that this one uses."""
 
     rank: int = 0
     size: int = 1
@@ -51,22 +39,13 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """True if this process has rank 0; only rank 0 writes the run's log, states and model."""
+        """True if this process has rank 0."""
         return self.rank == 0
 
     def first_then_others(self, work: Callable[[], T]) -> T:
-        """Call a function in the first process, and then in all other processes.
+        """Call a function in the first process, then in the others, which can reuse the files of the first.
 
-        The other processes can reuse files that the first process wrote.
-
-        Args:
-            work: The function.
-
-        Returns:
-            The result of `work` in this process.
-
-        Raises:
-            ReportedError: `work` raised InputError in the first process. All processes then raise this error.
+        If it raises InputError in the first process, all processes raise ReportedError.
         """
         if self.is_first:
             return self.in_all_processes(work)
@@ -76,17 +55,9 @@ class World:
     def in_all_processes(self, work: Callable[[], T]) -> T:
         """Call a function in all processes at the same time; if one raises InputError, all raise an error.
 
-        Args:
-            work: The function. It must not write files that another process reads or writes.
-
-        Returns:
-            The result of `work` in this process.
-
-        Raises:
-            ReportedError: `work` raised InputError in the first process, which has printed the message. All
-                processes then raise ReportedError. If `work` raised InputError only in other processes, the
-                processes in which `work` succeeded raise ReportedError.
-            InputError: `work` raised this error in this process, but not in the first process.
+        The first process prints its error at once, and all raise ReportedError. If only others failed, they
+        raise their own InputError, and the rest ReportedError. The function must not write what another
+        process uses.
         """
         failed: InputError | None = None
         try:
@@ -108,6 +79,7 @@ class World:
         """Sum each argument over all processes; return one sum for each argument."""
         if self.size == 1:
             return list(values)
+        # On the CPU, where Gloo sums it, also in a run on GPUs: NCCL sums on GPUs only.
         tensor = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(tensor)
         return tensor.tolist()
@@ -119,14 +91,7 @@ class World:
 
 
 def _whole_number(name: str) -> int:
-    """Return the whole number in an environment variable that a launcher such as torchrun has set.
-
-    Args:
-        name: The name of the variable, such as "RANK". The variable must be set.
-
-    Raises:
-        InputError: The value is not a whole number of at least 0.
-    """
+    """Read an environment variable of a launcher, which must be set, as a number of at least 0."""
     value = os.environ[name]
     if not (value.isascii() and value.isdecimal()):
         raise InputError(f"{name}={value}: expected a whole number")
@@ -137,15 +102,8 @@ def _whole_number(name: str) -> int:
 def join_processes() -> Iterator[World]:
     """Open a context in which this process can exchange tensors with the run's other processes.
 
-    torchrun, `accelerate launch` or srun start the processes and describe them in environment variables.
-    Without these variables, the run has one process. Each process gets one GPU, or the CPU if there is none.
-
-    Yields:
-        The rank of this process, the number of processes, and the device.
-
-    Raises:
-        InputError: The environment variables are wrong, lack the address of the first process, or ask
-            accelerate for something that is not supported, such as DeepSpeed.
+    torchrun, `accelerate launch` or srun start them and describe them in environment variables. Without
+    these, the run has one process. Each process gets one GPU, or the CPU if there is none.
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if _accelerate_flag(f"USE_{engine}"):
@@ -170,6 +128,7 @@ def join_processes() -> Iterator[World]:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise InputError(f"{size} processes, but {' and '.join(missing)} not set in the environment")
+    # accelerate reads torchrun's variables, and srun sets others.
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
     os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))  # or accelerate changes the number
     from accelerate.state import AcceleratorState, PartialState
@@ -187,9 +146,5 @@ def join_processes() -> Iterator[World]:
 
 
 def _accelerate_flag(name: str) -> bool:
-    """Return whether `accelerate launch` has set the environment variable "ACCELERATE_" + `name` to true.
-
-    Args:
-        name: The end of the variable's name, such as "USE_CPU" for the variable `ACCELERATE_USE_CPU`.
-    """
+    """Return whether `accelerate launch` has set the variable `ACCELERATE_…` to true."""
     return os.environ.get(f"ACCELERATE_{name}", "").lower() == "true"

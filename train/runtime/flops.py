@@ -11,6 +11,7 @@ from simllm.model.config import ModelConfig
 from train.runtime.optimizer import PRECISIONS
 
 # Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.
+# The first name that fits counts, so "H100" stands after its special forms.
 _PEAK_FLOPS = {
     "B200": 2250e12,
     "H100 PCIe": 756e12,
@@ -26,26 +27,19 @@ _PEAK_FLOPS = {
 def training_flops(config: ModelConfig, shape: Ints) -> float:
     """Count the floating-point operations of training the permuted language model on B texts once.
 
-    The model predicts m of the n tokens of a text. Its encoder has two streams of vectors, as in MPNet. The
-    content stream has n + m vectors: one for each token, and one for a mask token at each predicted position.
-    The query stream has m vectors, from which the tokens are predicted.
+    `shape` is (B, 2): the number of tokens n of each text, and how many of them, m, the model predicts. The
+    encoder has two streams of vectors, as in MPNet. The content stream has n + m: one for each token, and one
+    for a mask token at each predicted position. The query stream has m, from which the tokens are predicted.
 
-    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary
-    size V, the forward pass costs:
+    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary size V,
+    the forward pass costs:
 
         8 D² + 4 D F + 4 D n    for each content vector in each layer
         4 D² + 4 D F + 4 D n    for each query vector in each layer
         2 D² + 2 D V            for each predicted token
 
-    The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are
-    not counted.
-
-    Args:
-        config: The configuration of the encoder, with its sizes D, F and V.
-        shape: (B, 2) array with a row for each text: its numbers n and m.
-
-    Returns:
-        The operations of the forward and the backward pass over all B texts.
+    The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are not
+    counted.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     length, predicted = shape[:, 0].astype(float), shape[:, 1].astype(float)
@@ -58,15 +52,7 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """Return the largest number of floating-point operations per second of a device.
-
-    For known GPUs in half precision, the number comes from the maker's data sheet. Otherwise, the speed
-    of a large matrix product is measured.
-
-    Args:
-        device: The GPU or CPU.
-        precision: Precision of matrix products: "fp32", "bf16" or "fp16".
-    """
+    """Return a device's peak of floating-point operations per second: from its data sheet, or measured."""
     if device.type == "cuda" and precision != "fp32":
         words = torch.cuda.get_device_name(device).replace("-", " ").split()
         for gpu, peak in _PEAK_FLOPS.items():
@@ -75,6 +61,7 @@ def peak_flops(device: torch.device, precision: str) -> float:
     size = 8192 if device.type == "cuda" else 1024
     matrix = torch.ones(size, size, dtype=PRECISIONS[precision], device=device)
     times: list[float] = []
+    # At least twice, because the first product also loads the library.
     while len(times) < 2 or sum(times) < 0.1:
         started = time.perf_counter()
         matrix @ matrix

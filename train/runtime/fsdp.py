@@ -17,16 +17,10 @@ from train.runtime.distributed import World
 
 
 def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
-    """Shard a model over all processes, in place.
+    """Shard a model over all processes, in place; the weights of a layer are collected when it is computed.
 
     All processes must then call the model's forward method equally often, because each call collects weights
-    from all processes. Each backward pass sums the gradients over all processes.
-
-    Args:
-        model: The model.
-        layers: The layers of the model. The weights of a layer are collected from all processes shortly
-            before the layer is computed.
-        world: The processes of the run.
+    from all of them. Each backward pass sums the gradients over all processes.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -39,55 +33,40 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Return whether a model is sharded, so that each process stores only a part of its weights."""
+    """Return whether this process stores only a part of the model's weights."""
     return any(_is_part(parameter) for parameter in model.parameters())
 
 
 def collect(tensor: Any) -> Tensor:
-    """Collect the parts of a sharded tensor from all processes, and return the whole tensor.
-
-    Any other tensor is returned as it is. All processes must call this function.
-    """
+    """Return a sharded tensor whole, and any other as it is; all processes must call this function."""
     return tensor.full_tensor() if _is_part(tensor) else tensor
 
 
 def distribute_like(tensor: Tensor, example: Any) -> Tensor:
-    """Shard a tensor over all processes in the same way as another tensor.
+    """Shard a whole tensor, equal in all processes, like `example`.
 
-    For example, whole weights from a saved state are sharded like the weights of the model that loads them.
-
-    Args:
-        tensor: The whole tensor, with equal values in all processes.
-        example: The other tensor, which shows how to shard.
-
-    Returns:
-        The sharded tensor; this process stores only a part of it. The tensor is returned unchanged if
-        `example` is not sharded or has another shape.
+    The tensor is returned unchanged if `example` is not sharded or has another shape.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
+    # Without a source rank: each process has the values, and none needs to send them.
     mesh, placements = example.device_mesh, example.placements
     return distribute_tensor(tensor.to(example.device), mesh, placements, src_data_rank=None)
 
 
 @contextmanager
 def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> Iterator[None]:
-    """Open a context in which the first process has all weights and optimizer moments of a sharded model.
+    """Open a context in which the first process has a sharded model's weights and moments in main memory.
 
-    The weights and moments are copied to the main memory of the first process. After the context, they are
-    sharded again. Nothing happens if the model is not sharded. All processes must open the context.
-
-    Args:
-        model: The model.
-        optimizer: The optimizer of the model, which has the moments.
-        world: The processes of the run.
+    Nothing happens if the model is not sharded. All processes must open the context.
     """
     if not is_sharded(model):
         yield
         return
     for module in model.modules():
+        # A layer that was just used may still hold its weights whole.
         if reshard := getattr(module, "reshard", None):
             reshard()
     tables = [module._parameters for module in model.modules()] + list(optimizer.state.values())
@@ -96,6 +75,7 @@ def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> I
     try:
         for table, name, value in parts:
             collected = collect(value.detach()).cpu()
+            # All processes take part in collecting, but only the first keeps the result.
             if world.is_first:
                 table[name] = nn.Parameter(collected) if isinstance(value, nn.Parameter) else collected
         yield
@@ -105,5 +85,4 @@ def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> I
 
 
 def _is_part(tensor: Any) -> bool:
-    """Return whether a tensor is sharded, so that this process has only a part of its values."""
     return hasattr(tensor, "full_tensor")

@@ -1,7 +1,4 @@
-"""The exchange of gradients between the processes of a training run.
-
-An update (optimizer step) may have several backward passes. The gradients are exchanged during the last one.
-"""
+"""The exchange of gradients between the processes, during the last of an update's backward passes."""
 
 # Without `from __future__ import annotations`, because DDP inspects the types of `_sum_bucket`.
 from collections.abc import Callable
@@ -21,20 +18,14 @@ LossPart = Callable[[], tuple[Tensor, int]]
 class GradientExchange:
     """Backpropagation that sums a model's gradients over all processes.
 
-    An update (optimizer step) may have several backward passes. There are three cases:
+    There are three cases:
 
     - The run has a single process. Every backward pass is an ordinary one, without DDP.
-    - The model is sharded: each process stores only a part of its weights. Such a model sums its gradients
-      over all processes by itself, in every backward pass. DDP is not used.
-    - Otherwise, the model is wrapped in torch's DDP (distributed data parallel), which the library accelerate
-      sets up. The earlier backward passes add up the gradients within this process. During the last pass,
-      DDP sums the gradients over all processes. Unlike in plain DDP, the loss may be computed without the
-      model's `forward` method, and may depend on only some of the parameters.
-
-    Args:
-        model: The model. If DDP is used, the constructor copies the parameters of the first process to all
-            other processes.
-        world: The processes of the run.
+    - The model is sharded. It sums its gradients over all processes by itself, in every backward pass.
+    - Otherwise, the model is wrapped in torch's DDP (distributed data parallel) by the library accelerate.
+      DDP copies the first process's parameters to all others. The earlier backward passes of an update add up
+      gradients within this process. Unlike in plain DDP, the loss may be computed without the model's
+      `forward` method, and may depend on only some of the parameters.
     """
 
     def __init__(self, model: nn.Module, world: World) -> None:
@@ -57,13 +48,7 @@ class GradientExchange:
             self.ddp.register_comm_hook(None, _sum_bucket)
 
     def backward(self, loss: Tensor, is_last: bool) -> None:
-        """Backpropagate one term of the loss of an update (optimizer step), such as the loss on one batch.
-
-        Args:
-            loss: The term.
-            is_last: Whether this is the last term of this process in the update. With DDP, the gradients are
-                then summed over all processes.
-        """
+        """Backpropagate one term of an update's loss; after the last one, DDP sums over all processes."""
         if self.uses_ddp and is_last:
             # The forward pass of DDP would prepare the exchange, too. But after the first update it also
             # changes the order of summation: a resumed run would end with other weights.
@@ -73,19 +58,17 @@ class GradientExchange:
             loss.backward()
 
     def no_loss(self) -> tuple[Tensor, int]:
-        """Return a loss of 0 and a token count of 0, for a process without texts in an optimizer step.
+        """Return the term 0 and a token count of 0, for a process without texts in an update.
 
-        The process must backpropagate this loss, because the other processes wait for its gradients.
+        The process must backpropagate it, because the other processes wait for its gradients.
         """
         return torch.zeros((), device=self.world.device, requires_grad=True), 0
 
 
 class _UseAll(torch.autograd.Function):
-    """A differentiable function of a loss and all parameters, which returns the loss unchanged.
+    """Identity of a loss that has all parameters as inputs, and adds nothing to their gradients.
 
     DDP waits until the backward pass has reached every parameter, even those that the loss does not use.
-    Because all parameters are inputs of this function, the backward pass reaches all of them. The function
-    adds nothing to their gradients.
     """
 
     @staticmethod

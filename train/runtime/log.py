@@ -1,4 +1,7 @@
-"""The log of a training run: JSON lines in a file, text on standard error, curves in TensorBoard."""
+"""The log of a training run: JSON lines in a file, text on standard error, curves in TensorBoard.
+
+A line is a dictionary of figures, numbers or None, with the number of updates done under `update`.
+"""
 
 from __future__ import annotations
 
@@ -24,42 +27,15 @@ def print_progress(line: str) -> None:
 
 
 def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]], None]:
-    """Return a function that adds one line of measurements, such as losses, to the log of a training run.
-
-    The line goes to the file `log.jsonl`, to standard error and, if configured, to TensorBoard. Only the
-    first process writes the log. In other processes the function does nothing.
-
-    Args:
-        config: The configuration of the run.
-        world: The processes of the run.
-
-    Returns:
-        A function with one argument: the measurements of one line, as a dictionary from names to numbers
-        or None.
-
-    Raises:
-        InputError: The existing log of a resumed run cannot be read. Or the configuration asks for
-            TensorBoard, but TensorBoard is not installed or cannot write.
-    """
+    """Return the function that adds a line to the log; except in the first process, it does nothing."""
     return TrainingLog(config) if world.is_first else lambda line: None
 
 
 class TrainingLog:
-    """The log of a training run, with one line of measurements, such as losses, for each evaluation.
-
-    Each line goes to the file `log.jsonl`, to standard error and, if configured, to TensorBoard.
-    """
+    """The log of a run, with a line for each evaluation; TensorBoard only if configured."""
 
     def __init__(self, config: TrainingConfig) -> None:
-        """Open the log; if the run is resumed, read the lines that it logged before.
-
-        Args:
-            config: The configuration of the run.
-
-        Raises:
-            InputError: The log cannot be read. Or the configuration asks for TensorBoard, but TensorBoard is
-                not installed or cannot write.
-        """
+        """Read the lines that a resumed run logged before, and open TensorBoard if configured."""
         self.file = Path(config.out) / LOG_FILE
         self._lines, damaged = read_log(self.file)
         for number in damaged:
@@ -72,22 +48,17 @@ class TrainingLog:
                 raise InputError("tensorboard: true needs `pip install tensorboard`") from None
             done = max((update for update, _ in self._lines), default=0)
             try:
+                # TensorBoard drops figures after the last logged line, which the resumed run logs again.
                 self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
             except (OSError, UnicodeEncodeError) as error:  # for paths that the locale cannot encode
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Add a line of measurements, such as losses, to the log.
-
-        A resumed run may repeat updates (optimizer steps) that it logged before it stopped. Therefore, old
-        lines for the same update and for later updates are removed.
-
-        Args:
-            line: A dictionary from names to numbers or None. The key `update` has the number of updates done.
-        """
+        """Add a line, and remove old lines of the same update and of later ones."""
         figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
                    for key, value in line.items() if value is not None}  # fmt: skip
         print_progress("  ".join(f"{key} {figure}" for key, figure in figures.items()))
+        # A resumed run repeats updates that it logged after its last saved state.
         self._lines = [(update, old) for update, old in self._lines if update < line["update"]]
         self._lines.append((line["update"], json.dumps(line)))
         output_file.write(self.file, "".join(text + "\n" for _, text in self._lines))
@@ -101,12 +72,8 @@ class TrainingLog:
 def read_log(file: Path) -> tuple[list[tuple[int, str]], list[int]]:
     """Read a log file; a missing file counts as empty.
 
-    Returns:
-        Two lists. The first list has a tuple for each valid line: the number of updates (optimizer steps)
-        done, and the text of the line. The second list has the line numbers of damaged lines, from 1.
-
-    Raises:
-        InputError: The file cannot be read.
+    The result is the number of updates and the text of each valid line, and the numbers, from 1, of damaged
+    lines.
     """
     try:
         text = file.read_bytes().decode("utf-8", "replace")

@@ -1,7 +1,4 @@
-"""Gradient clipping, and the optimizer step, which is skipped if the loss or the gradient is not finite.
-
-Training has diverged if too many steps in a row were skipped.
-"""
+"""Gradient clipping, and the optimizer step, which is skipped if the loss or the gradient is not finite."""
 
 from __future__ import annotations
 
@@ -31,23 +28,14 @@ from train.runtime.signals import Interrupted, StopRequest
 
 
 class DivergedError(Exception):
-    """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
+    """Exception for diverged training: too many updates in a row had no finite loss or gradient."""
 
 
 def clip_gradient(
     model: nn.Module, adam: torch.optim.Optimizer, scaler: torch.amp.GradScaler, clip_norm: float
 ) -> float:
-    """Scale the gradient of a model down, in place, so that its norm is at most `clip_norm`.
-
-    Args:
-        model: The model.
-        adam: The optimizer of the model.
-        scaler: The scaler, which multiplied the loss by a scale. The gradient is first divided by this scale.
-        clip_norm: The largest norm of the gradient.
-
-    Returns:
-        The norm of the gradient before clipping.
-    """
+    """Scale the gradient down to a norm of at most `clip_norm`, in place; return its norm before."""
+    # The gradient is that of the scaled loss, and `clip_norm` is meant for the loss itself.
     scaler.unscale_(adam)
     clipped = nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
     return float(fsdp.collect(clipped))
@@ -62,24 +50,10 @@ def step_if_finite(
     max_skipped: int,
     describe_texts: Callable[[int], str],
 ) -> None:
-    """Make one optimizer step, or skip the step if the loss or the gradient is not finite.
+    """Make one optimizer step, or skip it if the loss or the gradient is not finite; clear the gradient.
 
-    The gradient is cleared in both cases, unless an error is raised.
-
-    Args:
-        adam: The optimizer.
-        scaler: The scaler, which multiplied the loss by a scale. The scale is adjusted for the next update
-            (optimizer step).
-        progress: The record of the run's progress. The loss is added to the record. If the step is skipped,
-            the number of skipped updates in the record rises by one instead.
-        loss: The loss of the update, summed over all processes.
-        norm: The norm of the gradient, from `clip_gradient`.
-        max_skipped: Largest number of updates in a row that may be skipped.
-        describe_texts: Function that takes the number of an update, and returns a description of its training
-            texts for the error message.
-
-    Raises:
-        DivergedError: More than `max_skipped` updates in a row had no finite loss or gradient.
+    `loss` is the sum over all processes. More than `max_skipped` skipped updates in a row are a
+    DivergedError, whose message has the `describe_texts` of the last one.
     """
     if math.isfinite(loss) and math.isfinite(norm):
         scaler.step(adam)
@@ -107,39 +81,19 @@ class Task(Protocol):
 
     @property
     def flops_per_token(self) -> float:
-        """Estimated floating-point operations to train on one token of a text.
-
-        The training loop uses this number to report the hardware utilization.
-        """
+        """Estimated floating-point operations of training per text token, to report the utilization."""
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute the loss of one update (optimizer step), term by term.
-
-        The loss of an update is a sum of terms, such as one for each batch. The terms are divided among the
-        processes.
-
-        Args:
-            update: Number of the update, from 0.
-
-        Returns:
-            The functions of this process, which take no arguments. Each returns one term of the loss (a
-            scalar), and the number of text tokens in it.
-        """
+        """Return a function for each term of an update's loss that falls to this process."""
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Evaluate the model.
-
-        Returns:
-            Two results. The first is the criterion: the model with the lowest criterion in a run is saved as
-            the best. The second is a dictionary for the log, from the name of each figure, such as
-            "test_perplexity", to its value.
-        """
+        """Compute the criterion, and figures for the log, such as "test_perplexity", by their names."""
 
     def format_loss(self, loss: float) -> str:
-        """Format the loss of one update (optimizer step) for the progress bar."""
+        """Format the loss of one update for the progress bar."""
 
     def describe_texts(self, update: int) -> str:
-        """Describe the training texts of one update (optimizer step), to help find a bad text."""
+        """Describe the training texts of one update, to help find a bad text."""
 
 
 def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
@@ -161,22 +115,10 @@ def train(
     write_log: Callable[[dict[str, Any]], None],
     save_best: Callable[[Progress], None],
 ) -> None:
-    """Train for `config.updates` updates (optimizer steps), or resume from the last saved state.
+    """Train for `config.updates` updates, or resume from the last saved state with the hash `run`.
 
-    Args:
-        config: The configuration of the training stage.
-        task: The model of the stage, its losses and its evaluation.
-        world: The processes of the run.
-        stop: Handles signals. After a signal, the state of the run is saved and training stops.
-        run: The hash that identifies the run. Saved states with another hash are refused.
-        write_log: Function that adds a line of figures to the log. Only the first process calls it.
-        save_best: Function that saves the model. Only the first process calls it, after each evaluation
-            with a new lowest criterion (the number that chooses the best model).
-
-    Raises:
-        Interrupted: A signal stopped the run. Its state is saved.
-        DivergedError: More than `config.max_skipped` updates in a row had no finite loss or gradient.
-        InputError: A state cannot be read or written, or the processes find different states.
+    Only the first process calls `write_log`, with a line of figures, and `save_best`, after each evaluation
+    with a new lowest criterion. Interrupted: a signal stopped the run, and its state is saved.
     """
     states = Path(config.out) / "states"
     set_up_encoders(task.model, config)
@@ -197,6 +139,7 @@ def train(
 
     def save(line: dict[str, Any] | None, is_best: bool) -> None:
         if world.is_first:
+            # The state comes last: a run that is killed before it is complete repeats log line and model.
             if line:
                 write_log(line)
             if is_best:
@@ -212,6 +155,8 @@ def train(
 
         torch.manual_seed(combined_seed(config.seed, progress.update, world.rank))  # for dropout
         task.model.train()
+        # The loss stays on the device until the end of the update, so that the CPU need not wait for each
+        # term.
         own_loss, own_tokens = torch.zeros((), device=world.device), 0
         parts = task.losses(progress.update) or [exchange.no_loss]
         for number, compute in enumerate(parts, 1):
@@ -258,6 +203,7 @@ def train(
             progress.best = min(progress.best, criterion)
             progress.losses = []
         if evaluate or stop_requested:
+            # In all processes: each holds a part of a sharded model, and an error of the first stops all.
             with fsdp.whole(task.model, adam, world):
                 world.first_then_others(partial(save, line, is_best))
         if stop_requested and not finished:

@@ -11,15 +11,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """Return a context that computes matrix products in `precision`: "fp32", "bf16" or "fp16"."""
+    """Return a context that computes matrix products in one of `PRECISIONS`."""
     return torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
 
 def make_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
-    """Make the loss scaling, which multiplies losses so that small float16 gradients do not become 0.
-
-    Only the precision "fp16" needs loss scaling. With "fp32" and "bf16", the loss is not scaled.
-    """
+    """Make the scaler of a run, which is active in fp16 only."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
 
 
@@ -37,14 +34,9 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
 
 
 def learning_rate(update: int, config: TrainingConfig) -> float:
-    """Compute the learning rate of one update (optimizer step).
+    """Compute the learning rate of one update: linear warm-up to the peak, then a linear fall to 0.
 
-    The learning rate rises linearly from `config.warmup_start` to `config.learning_rate` during the
-    first `config.warmup_updates` updates. It then falls linearly to 0 (as in section 5 of the SIMLLM paper).
-
-    Args:
-        update: Number of the update, from 0.
-        config: The configuration of the run.
+    The schedule is that of section 5 of the SIMLLM paper.
     """
     peak, warmup = config.learning_rate, config.warmup_updates
     if update < warmup:

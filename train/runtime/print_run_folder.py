@@ -11,12 +11,11 @@ from train.runtime.config import read_values
 
 
 def _main() -> int:
-    """Print the path of a run's folder: the value of the key `out` in a configuration file.
-
-    The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
-    """
+    """Print the key `out` of `CONFIG [key=value …]`; the exit status is 0, or 2 for bad input."""
     file, *overrides = sys.argv[1:]
     try:
+        # As bytes: `print` refuses the surrogates that stand for other than ASCII characters in an ASCII
+        # locale.
         sys.stdout.buffer.write(os.fsencode(read_values(Path(file), overrides)["out"]))
     except (InputError, KeyError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -18,10 +18,8 @@ from train.runtime.distributed import World
 
 
 def git_revision() -> str:
-    """Return the git revision of the running code.
-
-    It ends in "-dirty" if files have uncommitted changes. Without git, it is "unknown".
-    """
+    """Return the git revision of the running code, with "-dirty" after uncommitted changes, or "unknown"."""
+    # The folder of this file, because the command may run elsewhere.
     describe = ["git", "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(
@@ -35,16 +33,9 @@ def git_revision() -> str:
 def training_provenance(
     config: TrainingConfig, progress: Progress, world: World, revision: str
 ) -> dict[str, Any]:
-    """Describe a training run for the `simllm.json` of the trained model: settings, duration, versions.
+    """Describe a run in JSON values, for the `simllm.json` of the trained model.
 
-    Args:
-        config: The configuration of the run.
-        progress: The numbers of updates (optimizer steps), tokens and seconds so far.
-        world: The processes of the run and their device.
-        revision: The git revision at the start of the run.
-
-    Returns:
-        A dictionary of JSON values.
+    `revision` is the git revision at the start of the run, since the checkout may change meanwhile.
     """
     return {
         "config": hide_data_root(decode_paths(asdict(config))),
@@ -66,16 +57,9 @@ def describe_hardware(world: World) -> str:
 
 
 def training_card(stage: str, facts: dict[str, Any]) -> str:
-    """Format the short model card that a training run writes.
+    """Format the model card in Markdown; `stage` is a sentence without the full stop.
 
-    Args:
-        stage: A sentence that names the stage of training, without the full stop, such as "Distilled from
-            larger sentence encoders".
-        facts: Names and values that describe the run, for a table in the card. Values that are dictionaries
-            are left out.
-
-    Returns:
-        The card in Markdown.
+    `facts` describe the run. Those that are dictionaries are left out.
     """
     rows = "\n".join(
         f"| {key.replace('_', ' ')} | {value} |"

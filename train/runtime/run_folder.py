@@ -30,20 +30,13 @@ _SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "t
 
 
 def claim(config: TrainingConfig) -> IO[str]:
-    """Lock the run folder `config.out` and write the configuration into it.
+    """Lock the run folder, and write the configuration into it; return the lock, which closing releases.
 
-    Args:
-        config: The configuration of the run.
-
-    Returns:
-        The open lock file. No other process can train in the folder until this file is closed.
-
-    Raises:
-        InputError: The folder cannot be written, it has files that are not from a training run, it has a run
-            with another configuration, or another process is training there. In these cases, nothing in the
-            folder changes.
+    The folder stays as it is, and InputError is raised, if it holds anything but a run with this
+    configuration, or if another process is training there.
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
+    # Before anything is written, so that a wrong folder stays as it is.
     _check_run(out, config, values)
     _check_unread(out, values)
     OutputFolder(out, CONTENT).own()
@@ -65,21 +58,9 @@ def claim(config: TrainingConfig) -> IO[str]:
 
 
 def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> None:
-    """Check that a training run can begin or resume in a folder.
-
-    A folder that already has saved states or a log of training needs a `config.json` with the same
-    configuration. Only the settings in `_MAY_CHANGE`, which do not affect the results, may differ.
-
-    Args:
-        out: The folder.
-        config: The configuration of the run.
-        values: The same configuration as JSON values, to compare with `config.json`.
-
-    Raises:
-        InputError: The folder has files that are not from a training run; or it has a run with another
-            configuration; or its log shows past training, but the saved states from which to resume are gone.
-    """
+    """Check that a run can begin or resume in a folder; `values` is the configuration as JSON values."""
     OutputFolder(out, CONTENT).check()
+    # A run that was stopped right at its start leaves these two files.
     if not set(_file_names(out)) - {MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():
@@ -101,11 +82,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
 
 
 def _check_unread(out: Path, values: dict[str, Any]) -> None:
-    """Check that no file or folder that the configuration names is in the run folder.
-
-    Raises:
-        InputError: A path or glob pattern leads into the folder, where training would replace it.
-    """
+    """Check that no path or glob pattern in the configuration leads into the run folder."""
 
     def check(text: str) -> str:
         pattern = training_config.encode_path(text)
@@ -122,11 +99,7 @@ def _check_unread(out: Path, values: dict[str, Any]) -> None:
 
 
 def _file_names(folder: Path) -> list[str]:
-    """List the names of the files and subfolders in a folder; the list is empty if the folder is missing.
-
-    Raises:
-        InputError: The folder cannot be read.
-    """
+    """List the names in a folder; none if the folder is missing."""
     try:
         return os.listdir(folder) if folder.exists() else []  # noqa: PTH208 (a glob hides errors)
     except OSError as error:
@@ -134,29 +107,18 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def identity(config: TrainingConfig, *inputs: str) -> str:
-    """Compute a short hash of a run's configuration and inputs.
+    """Hash a configuration, without settings that do not affect the results, and texts that tell the inputs.
 
-    The hash is stored in the saved states of the run. A run resumes only from states with its own hash.
-
-    Args:
-        config: The configuration. Settings that do not affect the results, such as the folder `out`, do not
-            change the hash.
-        inputs: Texts that identify the inputs, such as hashes of files.
-
-    Returns:
-        12 hex digits.
+    A run resumes only from saved states with its own hash, 12 hex digits.
     """
     values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([values, *inputs]).encode()).hexdigest()[:12]
 
 
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
-    """Convert a configuration to a dictionary that can be compared with the `config.json` of an older run.
-
-    A run of simllm 0.1 has a `config.json` without the keys that later versions added. Therefore, an added
-    key is left out of the dictionary if it has its default value.
-    """
+    """Convert a configuration to values that can be compared with the `config.json` of an older run."""
     values = training_config.decode_paths(asdict(config))
+    # A run of simllm 0.1 has a `config.json` without the keys that later versions added.
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
 
@@ -164,7 +126,6 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
 def short_hash(*parts: object) -> str:
     """Return the first 12 hex digits of a SHA-256 over JSON values.
 
-    Callers use the hash as the name of a folder for a stored result, and pass all values that the result
-    depends on. Results from different values then get different folders.
+    The hash names the folder of a stored result, and the values are all that the result depends on.
     """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

@@ -17,12 +17,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(BaseException):
-    """Exception for a command that a signal stopped.
-
-    Args:
-        message: The line to print.
-        status: The exit status of the command.
-    """
+    """Exception for a command that a signal stopped, with the line to print and the exit status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -30,21 +25,15 @@ class Interrupted(BaseException):
 
 
 class StopRequest:
-    """A context manager: a signal stops the training run, and the same signal again kills the process.
-
-    The signals are SIGINT (Ctrl-C), SIGTERM and SIGUSR1.
-
-    If `after_update` is false, the first signal raises Interrupted in the main thread. If `after_update` is
-    true, the first signal only sets `requested`. The training loop then stops after the current update
-    (optimizer step).
+    """Context manager: SIGINT (Ctrl-C), SIGTERM or SIGUSR1 stops the run; the same signal again kills it.
 
     Attributes:
         requested: Whether a signal has arrived.
-        after_update: Whether to finish the current update before stopping.
+        after_update: Whether the first signal only sets `requested`, so that the training loop stops after
+            the current update. Otherwise, the signal raises Interrupted in the main thread.
         status: The exit status for a run that a signal stops.
-        exception: The exception Interrupted that was raised after a signal; None if none was raised. If it is
-            raised inside a library, the library may catch it and raise another error. This attribute then
-            still tells the caller that a signal was the cause.
+        exception: The Interrupted that a signal raised, or None. A library may catch it and raise another
+            error; this attribute then still tells the cause.
     """
 
     def __init__(self) -> None:
@@ -62,11 +51,7 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle the first signal: note that the process should stop.
-
-        If `after_update` is true, the training loop stops by itself after the current update. Otherwise,
-        this method raises `Interrupted`. A second signal of the same kind kills the process.
-        """
+        # The same signal again kills the process, which may be stuck.
         signal.signal(number, signal.SIG_DFL)
         self.requested = True
         self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL
@@ -76,14 +61,14 @@ class StopRequest:
 
 
 def ignore_signals() -> None:
-    """Ignore SIGINT, SIGTERM and SIGUSR1 in a worker process; its parent process will end the worker."""
+    """Ignore the signals in a worker process; its parent process will end the worker."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Open a context that delays SIGINT, SIGTERM and SIGUSR1; the handlers run at the end of the context."""
+    """Open a context that delays the signals; their handlers run at the end of the context."""
     waiting: list[int] = []
     handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in _SIGNALS}
     try:
@@ -96,20 +81,14 @@ def postponed() -> Iterator[None]:
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run a command in a child process, and forward SIGTERM and SIGUSR1 to the child process.
+    """Run a command in a child process, and forward SIGTERM and SIGUSR1 to it.
 
-    SIGINT is not forwarded, because Ctrl-C sends SIGINT to the child process, too.
-
-    Args:
-        command: The program and its arguments.
-        environment: The command's environment variables; None: those of this process.
-
-    Returns:
-        The exit status of the command, or 128 + N if signal N killed the command.
+    The result is the exit status of the command, or 128 + N if signal N killed it.
     """
     process = subprocess.Popen(command, env=environment)
 
     def forward(number: int, frame: FrameType | None) -> None:
+        # Ctrl-C sends SIGINT to the child process, too.
         if number != signal.SIGINT:
             process.send_signal(number)
 

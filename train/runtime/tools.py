@@ -1,7 +1,4 @@
-"""The exit status of command-line tools, such as 2 for bad input.
-
-`train.pretrain`, `train.distill` and `train.contrastive` use `train.runtime.command` instead.
-"""
+"""The exit status of command-line tools; the training stages use `training_exit_status` instead."""
 
 from __future__ import annotations
 
@@ -17,16 +14,10 @@ from train.runtime.signals import STOPPED_BY_KEYBOARD, Interrupted
 
 
 def run_tool(work: Callable[[], object]) -> int:
-    """Run a tool's work and turn its errors into an exit status.
+    """Run a tool's work; print bad input or an interruption in one line, and return the exit status.
 
-    Bad input or an interruption is printed as one line on standard error.
-
-    Args:
-        work: The function that does the tool's work. Its result is ignored.
-
-    Returns:
-        The exit status: 0 for success, 2 for bad input, 130 after Ctrl-C. It is 75 if another signal
-        stopped a training run that `work` had started.
+    The status is 0 for success, 2 for bad input, 130 after Ctrl-C, and 75 if another signal stopped a
+    training run that `work` had started.
     """
     try:
         work()
@@ -43,25 +34,12 @@ def run_tool(work: Callable[[], object]) -> int:
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
-    """Add the flag `--overwrite`, which allows a tool to replace an existing output file, to a parser.
-
-    Most tools pass the value of the flag to the function `check_output` of this module.
-    """
+    """Add the flag `--overwrite`; most tools pass its value to `check_output`."""
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 
 
 def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
-    """Check that a tool can write its output file.
-
-    Args:
-        file: The output file.
-        overwrite: Whether an existing file may be replaced.
-        inputs: The tool's input files, which must not be replaced.
-
-    Raises:
-        InputError: `file` is one of `inputs`, `file` exists although `overwrite` is false, or the folder of
-            `file` does not exist.
-    """
+    """Check that a tool can write its output file, and that the file is none of the tool's inputs."""
     output_file.check_output(file, inputs, overwrite)
     OutputFolder(file.parent).check_place()
     if not file.parent.is_dir():

@@ -83,6 +83,8 @@ def _of_labels(study: ClassifierStudy) -> Iterator[str]:
     if study.invented:
         count = sum(study.invented.values())
         given = int((rows["predicted"].notna() | rows[INVENTED]).sum())
+        # Metrics of two classes have no place for a third. Of more classes, two labels are one against the
+        # rest.
         treated = "counts as unparsed" if len(spelling.classes) == 2 else "is a class of its own"
         if len(study.labels) == 2 < len(spelling.classes):
             treated = f"counts as {study.labels[1]}"
@@ -104,11 +106,13 @@ def _of_items(study: ClassifierStudy, original: DataFrame) -> Iterator[str]:
         if alike := _alike(one, other):
             yield f"{first} and {second} data may share items whose ids are written in two ways: {alike}."
     for split, rows in original.groupby("split", sort=False):
+        # Runs and folds repeat an item.
         once = rows.drop_duplicates(["classifier", *ITEM])
         items = once.groupby("classifier", sort=False).size()
         for name, count in items[items < items.max()].items():
             yield f"{name} has only {count:,} of the {items.max():,} {split} items."
         common = int((once.groupby(ITEM).size() == len(items)).sum())
+        # Nothing new: the common items are all items of the smallest classifier, which is named above.
         if len(items) < 2 or common == items.min():
             continue
         if common:
@@ -141,6 +145,7 @@ def _of_equal_classifiers(original: DataFrame) -> Iterator[str]:
         hashed = pd.util.hash_pandas_object(own[columns].fillna("").astype(str), index=False)
         same.setdefault((len(own), int(hashed.sum())), []).append(str(name))
     for (count, _), names in same.items():
+        # In a few rows, equal labels are no surprise.
         if len(names) > 1 and count >= LEAST_ROWS:
             yield f"{_listed(names)} give the same labels in all {count:,} rows."
 
@@ -229,6 +234,7 @@ def _of_labels_given(name: str, split: str, found: Performance, original: DataFr
         reasons.append(f"it always answers {short_label(found.labels[given[0]])}")
     if len(true) == 1:
         reasons.append(f"all its items are {short_label(found.labels[true[0]])}")
+    # Metrics such as precision divide by the number of answers, which may be 0 for a class.
     if found.undefined:
         reasons.append(f"0 / 0 is shown as 0 for {_listed(found.undefined)}")
     if reasons:
@@ -270,6 +276,7 @@ def _of_scores(who: str, found: Performance, rows: DataFrame) -> Iterator[str]:
     yield from _of_contradictions(who, found, against, count)
     if is_binary and count > 1 and np.ptp(scores[known]) == 0:
         yield f"{who} has the same score in all rows; it orders nothing, and the AUC is .5."
+    # A probability of 0 would make the log loss infinite.
     if zero := int((true < LEAST_PROBABILITY).sum()):
         yield (
             f"{who} gives the true class the probability 0 in {format_count(zero, 'row')}; the log loss "
