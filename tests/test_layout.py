@@ -12,7 +12,7 @@ TRAIN = ["reproduce", "release", "contrastive", "distill", "pretrain", "fairseq"
 TRAIN += ["runtime"]
 PACKAGES = ["cli", "repair", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
 PACKAGES += ["code", "stats", "model", "llm", "io"]
-PACKAGES += ["text_cleaning", "optional_packages", "errors", "array_types"]
+PACKAGES += ["text_cleaning", "errors", "array_types"]
 
 
 def modules(package):

@@ -32,9 +32,9 @@ PACKAGES = [
     ("code", "languages, comments, syntax trees"),
     ("stats", "intervals, tests, correlations, raters"),
     ("model", "encoder, tokenizer, the model folder"),
+    ("llm", "asking a language model, and its records"),
     ("io", "files, folders, strict JSON, tables"),
     ("text_cleaning.py", "the cleaning of summaries"),
-    ("optional_packages.py", "advice to install an extra"),
     ("errors.py", "InputError"),
     ("array_types.py", "types of arrays, for annotations"),
 ]
