@@ -7,6 +7,7 @@ import contextlib
 import csv
 import gzip
 import json
+import os
 import re
 import sys
 import zlib
@@ -147,6 +148,7 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 _LARGEST = 1 << 28  # bytes, ten times the largest tokenizer.json in use; larger files would fill the memory
+_PIECE = 1 << 20
 _DEEPEST = 100  # levels; code that copies the values recurses, and Python ends a recursion at 1,000
 
 
@@ -154,11 +156,12 @@ def read_json(file: Path) -> dict[str, Any]:
     """Read a file of at most 256 MiB that holds one JSON object, of at most a hundred levels."""
     try:
         with file.open("rb") as data:
-            # One byte more tells a file of the largest size from a larger one, also for a device without a
-            # size.
-            content = data.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise InputError(f"{file}: has more than {_LARGEST >> 20} MiB; expected a JSON object")
+            # A device has no size to ask for, so that its content is read in pieces up to the limit.
+            pieces = iter(lambda: data.read(_PIECE), b"")
+            is_large = os.fstat(data.fileno()).st_size > _LARGEST
+            content = b"" if is_large else b"".join(islice(pieces, _LARGEST // _PIECE))
+            if is_large or data.read(1):
+                raise InputError(f"{file}: has more than {_LARGEST >> 20} MiB; expected a JSON object")
         # Windows editors write a byte-order mark.
         values = parsed(content.decode("utf-8-sig"), str(file), "one JSON object")
     except OSError as error:
