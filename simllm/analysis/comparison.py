@@ -194,11 +194,29 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
 
 def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
     """Yield warnings about too few items, and about systems with the same scores."""
-    least = 2.0 ** (1 - n)  # of both tests
-    if least > 0.05:
-        intervals = "; no intervals are given" if n < LEAST_ITEMS else ""
-        items = format_count(n, "item")
-        yield f"{items}: no difference can be significant, since p is at least {least:.3g}{intervals}"
+    if few := _few_items(n):
+        yield few
     for a, b in combinations(scores, 2):
         if np.array_equal(scores[a], scores[b]):
             yield f"{a} and {b} have the same scores on all items; are they the same texts?"
+
+
+def _few_items(n: int) -> str:
+    """Return a warning if n items are too few for any significant difference, otherwise ""."""
+    least = 2.0 ** (1 - n)  # of both tests
+    if least <= 0.05:
+        return ""
+    intervals = "; no intervals are given" if n < LEAST_ITEMS else ""
+    items = format_count(n, "item")
+    return f"{items}: no difference can be significant, since p is at least {least:.3g}{intervals}"
+
+
+def about_few_items(comparisons: Mapping[str, Comparison]) -> list[str]:
+    """Return a warning about comparisons of the same systems by several figures, if their items are too few.
+
+    If the figures differ in their numbers of items, each has a warning of its own.
+    """
+    few = {name: _few_items(one.n) for name, one in comparisons.items()}
+    if len(set(few.values())) == 1:
+        return [message for message in set(few.values()) if message]
+    return [f"{name}: {message}" for name, message in few.items() if message]

@@ -13,6 +13,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, ray_cluster, tables
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
+from simllm.io.reading import read_json
 from simllm.io.tables import format_count
 from simllm.io.text_pairs import EqualPairs, from_jsonl
 from simllm.metric import SimLLM
@@ -179,17 +180,27 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
     file = folder / SUMMARY
     if not file.exists():
         return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        old, tables_ = found["settings"], dict(found["tables"])
-    except (ValueError, LookupError, TypeError):
-        raise InputError(f"{file}: is damaged; name another folder") from None
+    found = read_json(file)
+    old, tables_ = found.get("settings"), found.get("tables")
+    if not (isinstance(old, dict) and isinstance(tables_, dict) and all(map(_is_whole, tables_.values()))):
+        raise InputError(f"{file}: is damaged; name another folder")
     if old != asdict(settings):
         changed = [name for name, value in asdict(settings).items() if old.get(name) != value]
         raise InputError(
             f"{folder}: holds scores with other settings ({', '.join(changed)}); name another folder"
         )
     return tables_
+
+
+def _is_whole(row: Any) -> bool:
+    """Return whether an entry of `summary.json` has the facts about a table that a resumed run uses."""
+    kinds = {"source": str, "signature": str, "pairs": int, "mean": float}
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(name), kind) for name, kind in kinds.items())
+        and isinstance(row.get("warnings", []), list)
+        and row["pairs"] > 0
+    )
 
 
 def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:

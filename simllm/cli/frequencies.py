@@ -83,7 +83,8 @@ def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:
     for here, inner, names in os.walk(folder):
         # os.walk does not enter a folder that is removed from its own list.
         inner[:] = [name for name in inner if not name.startswith(".")]
-        yield from (Path(here, name) for name in names if Path(name).suffix in suffixes)
+        found = (Path(here, name) for name in names if Path(name).suffix in suffixes)
+        yield from (file for file in found if file.is_file())  # a pipe or a device may have no end
 
 
 def _texts(found: list[Path]) -> Iterator[str]:

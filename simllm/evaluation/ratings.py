@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from simllm.stats.agreement import mean_ratings
 
 _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
+# Up to the last > of a word; only the first < of a word is tried, so that the time is linear.
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -47,7 +47,7 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 "reference": texts[0],
                 # The candidates have placeholders such as <UNK>. The authors remove them before they compute
                 # metrics.
-                "candidate": " ".join(re.sub(r"<\S+>", " ", texts[1]).split()),
+                "candidate": _without_placeholders(texts[1]),
                 "language": "java",
                 "metrics": {k: float(v) for k, v in line.items() if k not in _NOT_METRICS and v},
             }
@@ -60,6 +60,18 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
     yield from pairs.values()
+
+
+def _without_placeholders(text: str) -> str:
+    """Remove each word's part from its first "<" to its last ">", such as `<UNK>`.
+
+    A regular expression would take quadratic time for many "<".
+    """
+    words = []
+    for word in text.split():
+        first, last = word.find("<"), word.rfind(">")
+        words.append(f"{word[:first]} {word[last + 1 :]}" if 0 <= first < last - 1 else word)
+    return " ".join(" ".join(words).split())
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:

@@ -105,7 +105,7 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
             continue  # labels and numbers repeat in any data
         repeated = parts[texts.index].groupby(texts, sort=False).nunique()
         if count := int((repeated > 1).sum()):
-            example = rows[name][texts == repeated.idxmax()].iloc[0]
+            example = rows[name][texts.index[texts == repeated.idxmax()]].iloc[0]
             equal = "ids equal but for case or form of a number" if name == "item" else f"equal {name}"
             found.append(f"{equal} in several parts: {count:,} ({short_label(str(example))}); a leak")
     return found

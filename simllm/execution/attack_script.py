@@ -29,6 +29,7 @@ ALLOWED_VARIABLES = (
 )
 _MS_REMOUNT_BIND = 32 | 4096
 _CLONE_NEWUSER = 0x10000000
+_PTRACE_SEIZE = 0x4206
 _PART = 1 << 18
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _FAMILIES = 46
@@ -42,12 +43,16 @@ _KERNEL_CALLS = {
 if os.uname().machine in ("x86_64", "aarch64"):
     _NUMBERS = {
         "bpf": (321, 280),
+        "process_vm_readv": (310, 270),
+        "process_vm_writev": (311, 271),
+        "pidfd_getfd": (438, 438),
         "userfaultfd": (323, 282),
         "perf_event_open": (298, 241),
         "syslog": (103, 116),
     }
     for _name, _both in _NUMBERS.items():
         _KERNEL_CALLS[_name] = (_both[os.uname().machine == "aarch64"], _NOTHING)
+    _KERNEL_CALLS["ptrace"] = (101 if os.uname().machine == "x86_64" else 117, (_PTRACE_SEIZE, *_NOTHING[1:]))
 _MEMORY_CALLS = {
     "memfd_create": lambda: _LIBC.memfd_create(b"attack", 0),
     "memfd_secret": lambda: _LIBC.syscall(447, 0),
@@ -157,12 +162,13 @@ def read_environments() -> str:
 def see_other_processes() -> str:
     """Count the visible processes that the sandbox should hide from programs.
 
-    Only this process and the first process of the sandbox should be visible.
+    Only this process should be visible. The first process of the sandbox has a folder, which should be empty.
 
     Returns:
         A text with the number of all other visible processes; "" if there are none.
     """
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
+    others |= {path.name for path in Path("/proc/1").glob("[a-z]*")}
     return f"{len(others)} processes are visible" if others else ""
 
 
@@ -241,6 +247,9 @@ def raise_limits() -> str:
             raised.append(name)
         except (ValueError, OSError):
             pass
+    with contextlib.suppress(OSError):
+        resource.prlimit(1, resource.RLIMIT_CORE)
+        raised.append("those of other processes")
     return ", ".join(raised)
 
 

@@ -21,19 +21,27 @@ _REFUSED = (
     *("keyctl", "io_setup", "landlock_create_ruleset"),
     # they keep pages in pipes and sockets that nobody maps any more,
     *("vmsplice", "tee", "splice"),
+    # they reach into other processes: the first one of the sandbox has no limits, and the output of the run,
+    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"),
     # they have often been a way into the kernel, or tell what it does.
     *("bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "syslog"),
 )
 _ARCHITECTURES = {  # the kernel's name of the architecture, and the number of each system call
     "x86_64": (
         0xC000003E,
-        (319, 447, 29, 68, 64, 240, 248, 249, 250, 206, 444, 278, 276, 275, 321, 323, 298, 425, 103),
-        {"socket": 41, "socketpair": 53, "setsockopt": 54, "sendfile": 40, "mmap": 9},
+        (
+            *(319, 447, 29, 68, 64, 240, 248, 249, 250, 206, 444),
+            *(278, 276, 275, 101, 310, 311, 438, 321, 323, 298, 425, 103),
+        ),
+        {"socket": 41, "socketpair": 53, "setsockopt": 54, "sendfile": 40, "mmap": 9, "prlimit64": 302},
     ),
     "aarch64": (
         0xC00000B7,
-        (279, 447, 194, 186, 190, 180, 217, 218, 219, 0, 444, 75, 77, 76, 280, 282, 241, 425, 116),
-        {"socket": 198, "socketpair": 199, "setsockopt": 208, "sendfile": 71, "mmap": 222},
+        (
+            *(279, 447, 194, 186, 190, 180, 217, 218, 219, 0, 444),
+            *(75, 77, 76, 117, 270, 271, 438, 280, 282, 241, 425, 116),
+        ),
+        {"socket": 198, "socketpair": 199, "setsockopt": 208, "sendfile": 71, "mmap": 222, "prlimit64": 261},
     ),
 }
 _FIRST_X32_CALL = 0x40000000  # x86_64 has a second set of numbers from here on
@@ -55,6 +63,7 @@ def seccomp_program() -> bytes:
       family: AF_VSOCK reaches the hypervisor of a virtual machine.
     - anonymous shared memory, which stays allocated after a process gave it back by `madvise`, so that the
       resident memory does not show it; and huge pages, which the resident memory does not show either.
+    - changes of the limits of other processes.
 
     Returns:
         The instructions for this machine's processor; b"" if the processor is not supported.
@@ -74,6 +83,8 @@ def seccomp_program() -> bytes:
     )  # the error after which programs copy themselves
     pair = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), _fail(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
     program += _if(numbers["socketpair"], pair)
+    own = [_argument(0), (_EQUAL, 1, 0, 0), _fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+    program += _if(numbers["prlimit64"], own)
     for flags in (_SHARED | _ANONYMOUS, _HUGE):
         taken = [_argument(3), (_AND, 0, 0, flags), (_EQUAL, 0, 1, flags), _fail(errno.EPERM)]
         program += _if(numbers["mmap"], [*taken, (_LOAD, 0, 0, _CALL_NUMBER)])
@@ -148,7 +159,8 @@ def bwrap_command(
             command += ["--ro-bind", str(path), str(path)]
     for path in (path for pattern in _CONFIGURATION for path in sorted(Path("/etc").glob(pattern))):
         command += ["--ro-bind", str(path), str(path)]
-    command += ["--proc", "/proc", "--tmpfs", "/dev"]
+    # The first process is bwrap's own, and has no limits: programs must not open its files or its memory.
+    command += ["--proc", "/proc", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1", "--tmpfs", "/dev"]
     # No terminals, of which the machine has a limited number. Shared mappings of /dev/zero would be memory
     # that no limit counts; /dev/full holds zeros, too, but cannot be mapped.
     for name in ("null", "full", "random", "urandom"):

@@ -290,9 +290,9 @@ class SupervisedRun:
             self.box, self.proc = self._open(self.folder), self._open("/proc")
             return
         self.kept_status = os.read(self.status, _PART)
-        root = f"/proc/{json.loads(self.kept_status.splitlines()[0])['child-pid']}/root"
-        self.sized = [self._open(root + folder) for folder in SIZED_FOLDERS]
-        self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
+        self.first = f"/proc/{json.loads(self.kept_status.splitlines()[0])['child-pid']}"
+        self.sized = [self._open(f"{self.first}/root{folder}") for folder in SIZED_FOLDERS]
+        self.box, self.proc = self.sized[0], self._open(f"{self.first}/root/proc")
 
     def _watch(self, begun: float) -> None:
         """Collect the command's output and measure its resource use.
@@ -327,13 +327,14 @@ class SupervisedRun:
                 self.exceeded = self.exceeded or self.meter.exceeded()
 
     def _pids(self) -> list[str]:
-        """Return the process ids of all processes in the sandbox.
+        """Return the ids of all processes in the sandbox: names in /proc, and the path of the hidden one.
 
         Without a sandbox, return only the id of the command's first process.
         """
         if self.folder is not None:
             return [str(self.child)]
-        return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
+        others = [name for name in os.listdir(self.proc) if name.isdigit() and name != "1"]  # noqa: PTH208
+        return [self.first, *others]
 
     def _read(self, descriptor: int) -> bool:
         """Read the next part of the command's output from a pipe, and store it.

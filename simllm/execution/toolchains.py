@@ -22,6 +22,7 @@ _NOT_CODE = re.compile(
 _TOKEN = re.compile(r"@\s*+[\w$.]+|non-sealed|[\w$]+|\S")
 _BLANKS = re.compile(r"\s+")
 _NAME = re.compile(r"[^\W\d][\w$]*")
+_LONGEST_NAME = 255 - len(".class")  # bytes, of Linux; javac refuses longer ones
 _MODIFIERS = ("abstract", "final", "strictfp", "sealed", "non-sealed")
 _TYPES = ("class", "interface", "@interface", "enum", "record")
 
@@ -38,7 +39,7 @@ def file_name(source: str) -> str:
         token = _BLANKS.sub("", token)
         if token in _TYPES:
             name = next(tokens, "")
-            if is_public and _NAME.fullmatch(name):
+            if is_public and _NAME.fullmatch(name) and len(name.encode()) <= _LONGEST_NAME:
                 return f"{name}.java"
             is_public = name == "public"
         else:  # the brace stands for the values of an annotation

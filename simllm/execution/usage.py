@@ -192,7 +192,7 @@ def _measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int
             ticks += sum(map(int, fields[_TIMES]))  # user and system time, and those of ended children
             resident[pid] = _resident(proc, pid, fields)
             others += sum(map(int, _NOT_RESIDENT.findall(_read(proc, f"{pid}/status")))) << 10
-    if folders and (sockets := _SOCKETS.match(_read(proc, "1/net/sockstat"))):
+    if folders and (sockets := _SOCKETS.match(_read(proc, f"{pids[0]}/net/sockstat"))):
         others += int(sockets[1]) * _BUFFERS_OF_A_SOCKET
     largest, memory = max(resident.values(), default=0), sum(resident.values())
     if memory > enough and len(resident) > 1:

@@ -58,12 +58,15 @@ class OutputFolder:
     @property
     def marker(self) -> Marker | None:
         """The marker; None if the folder has no valid one."""
+        file = self.path / MARKER
+        if os.path.lexists(file) and not stat.S_ISREG(output_file.mode_of(file)):
+            return None  # a pipe or a device has no end
         try:
-            row = json.loads((self.path / MARKER).read_text(encoding="utf-8"))
+            row = json.loads(file.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
             return None
         except OSError as error:
-            raise InputError(f"{self.path / MARKER}: cannot be read ({error.strerror})") from None
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
         # Anybody may have written the marker: a name such as ../x must never be removed.
         names = row.get("files") if isinstance(row, dict) else None
         if not isinstance(names, list) or not all(map(_is_inside, names)):
@@ -167,6 +170,18 @@ class OutputFolder:
             sha256 = {name: digest for name, digest in marker.sha256.items() if name not in names}
             self._write_marker(Marker(marker.content, list({*marker.files, *names}), sha256))
 
+    def check_links(self, names: Iterable[str]) -> None:
+        """Check that no file that simllm is about to write is a symbolic link.
+
+        simllm writes none, so the folder comes from elsewhere, and the link may lead to any file of the user.
+
+        Raises:
+            InputError: A file is a link.
+        """
+        for file in (self.path / name for name in names):
+            if file.is_symlink():
+                raise InputError(f"{file}: is a link; writing there would change another file; move it away")
+
     def check_addition(self, name: str) -> list[str]:
         """Check that simllm may write a file into the marked folder, and return what it wrote so far."""
         return list(self._check_additions([name]).files)
@@ -242,6 +257,7 @@ class OutputFolder:
         marker = self.marker
         if marker is None:
             raise InputError(f"{self.path}: was not written by simllm (no {MARKER} there)")
+        self.check_links(names)
         for name in set(names).difference(marker.files):
             if (self.path / name).exists():
                 raise InputError(f"{self.path / name}: was not written by simllm; move it away")

@@ -54,6 +54,24 @@ def read_lines(file: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
+def whole_text(file: Path) -> str:
+    """Read a whole UTF-8 text file, without a byte-order mark; a device without an end is an error, too.
+
+    Raises:
+        InputError: The file cannot be read or decoded, or has more than 64 MiB.
+    """
+    try:
+        with file.open("rb") as data:
+            content = data.read(LONGEST_LINE + 1)
+        if len(content) > LONGEST_LINE:
+            raise InputError(f"{file}: has more than {LONGEST_LINE >> 20} MiB")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 ({error.reason})") from None
+
+
 def is_stdin(file: Path) -> bool:
     """Return whether a file name is `-`, which stands for standard input."""
     return str(file) == "-"

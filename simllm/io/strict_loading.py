@@ -95,6 +95,11 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
             return None
         item = typing.get_args(hint)[0]
         return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
+    if typing.get_origin(hint) is dict and isinstance(value, dict):
+        kind = typing.get_args(hint)[1]
+        if kind is Any:
+            return value
+        return {key: _value(kind, part, f"{name}.{shown(key)}", problems) for key, part in value.items()}
     hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
         with contextlib.suppress(ValueError):

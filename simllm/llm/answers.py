@@ -19,6 +19,7 @@ _END_OF_THINKING = re.compile(
     r"\A.*</(?:think|thinking|thought|reasoning)>|\A.*<\|channel\|>final<\|message\|>",
     re.IGNORECASE | re.DOTALL,
 )
+_SENTENCE_END = re.compile(r"[.!?:;]\s")
 _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\bis\b)", re.IGNORECASE)
 
 
@@ -82,13 +83,19 @@ def read_label(answer: str, labels: Sequence[str]) -> str | None:
         text = text[markers[-1].end() :]
         if found := re.match(rf"[\W_]*{word}", text, re.IGNORECASE):
             return _spelled(found["label"], labels)
-    alone = re.finditer(
-        rf"(?:^|(?<=[.!?:;]\s)|(?<=[.!?:;]\s\s))[^\w\n]*_*{word}(?=[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\())",
-        text,
-        re.IGNORECASE | re.MULTILINE,
+    # A match takes all signs before a word with it, so that no sign is looked at twice: a reply may be long.
+    ends = r"[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\()"
+    steps = re.finditer(
+        rf"(?P<signs>[^\w\n]*+)(?:_*+{word}(?={ends})|\w++|\n|\Z)", text, re.IGNORECASE | re.MULTILINE
     )
-    every = list(alone) or list(re.finditer(word, text, re.IGNORECASE))
+    alone = [step for step in steps if step["label"] and _begins_sentence(text, step.start(), step["signs"])]
+    every = alone or list(re.finditer(word, text, re.IGNORECASE))
     return _spelled(every[-1]["label"], labels) if every else None
+
+
+def _begins_sentence(text: str, start: int, signs: str) -> bool:
+    """Return whether a word begins a line or sentence; it follows the signs that begin at `start`."""
+    return start == 0 or text[start - 1] == "\n" or bool(_SENTENCE_END.search(signs))
 
 
 def _spelled(found: str, labels: Sequence[str]) -> str:

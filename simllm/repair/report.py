@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
+from simllm.analysis.comparison import about_few_items
 from simllm.errors import InputError
 from simllm.io import output_file, tables
 from simllm.io.html_page import render
@@ -51,12 +52,14 @@ class ReportedRun:
     attempts: list[AttemptResult]
 
 
-def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
+def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> list[str]:
     """Write the report of runs with the same items: `report.html`, `report.json`, and a page for each item.
 
     An earlier report is replaced, but files that simllm did not write are kept. `rpsr` is the definition of
     RPSR: "mean" (over accepted attempts) or "published" (as in the code of CREF, which counts failed
     attempts, too).
+
+    Returns what makes the comparison of the runs mean little, such as too few items.
     """
     output_file.check_different(runs)
     OutputFolder(folder, _CONTENT).check_replaceable((PAGE, _FIGURES))
@@ -64,7 +67,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     found = read_runs(runs)
     _check_items(found)
     try:
-        _write(found, folder, rpsr)
+        return _write(found, folder, rpsr)
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UndefinedError) as error:
@@ -73,8 +76,9 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         raise InputError(f"{names}: {SUMMARY} and {RESULTS} do not fit together ({error!r})"[:500]) from error
 
 
-def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
+def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> list[str]:
     comparisons = compare_runs({run.name: run.attempts for run in found})
+    warnings = about_few_items(comparisons)
     # Numbers, because an id may have characters that a file name cannot have.
     pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
     figures = {
@@ -83,6 +87,7 @@ def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
             name: {"items": one.n, "differences": [asdict(difference) for difference in one.differences]}
             for name, one in comparisons.items()
         },
+        **({"warnings": warnings} if warnings else {}),
     }
     attempts = {run.name: _by_item(run.attempts) for run in found}
     with OutputFolder(folder, _CONTENT).replacing() as partial_folder:
@@ -93,6 +98,7 @@ def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
             rpsr=RPSR[rpsr],
             tops=max((list(run.summary["figures"]["TOP"]) for run in found), key=len),
             comparisons=comparisons,
+            warnings=warnings,
             figure=draw_rounds(found),
             rows=[_row(item, pages[item.id], found, attempts) for item in found[0].items],
             probability=format_p_value,
@@ -103,6 +109,7 @@ def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
         for item in found[0].items:
             own = {name: by_item.get(item.id, []) for name, by_item in attempts.items()}
             output_file.write(partial_folder / pages[item.id], item_page(item, own))
+    return warnings
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:

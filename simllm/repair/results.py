@@ -211,10 +211,7 @@ def _size_of_patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSiz
     """Return the size of the patch that turns an item's program into another; None if a tree is too large."""
 
     def measure() -> dict[str, int] | None:
-        try:
-            size = patch_size(item.code, code, item.language or "")
-        except TimeoutError:  # the parser gave up
-            return None
+        size = patch_size(item.code, code, item.language or "")
         return asdict(size) if size else None
 
     value = patches.get(request_key({"language": item.language, "code": item.code, "other": code}), measure)

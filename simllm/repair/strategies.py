@@ -17,6 +17,7 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.execution.verdicts import VERDICTS
+from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
 from simllm.llm.endpoint import Message
 from simllm.repair import template_process
@@ -148,11 +149,12 @@ def _is_used(name: str, texts: Mapping[str, str]) -> bool:
 def _read(folder: Path) -> dict[str, str]:
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix in (".j2", ".json"))
-        return {path.name: path.read_text(encoding="utf-8") for path in paths}
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{folder}: a template is not UTF-8 ({error.reason})") from None
+    for path in paths:
+        if path.exists() and not path.is_file():  # a pipe or a device may have no end
+            raise InputError(f"{path}: is no file; expected a template")
+    return {path.name: whole_text(path) for path in paths}
 
 
 PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request

@@ -146,8 +146,15 @@ def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
     for sources in (shards, shards[:1]):  # with further files to score, and without
         with pytest.raises(InputError, match="was scored by another model"):
             score_shards(sources, tmp_path / "out", ShardSettings())
+    whole = json.loads(summary.read_text())
+    (row,) = whole["tables"].values()
+    rows = ["x", row | {"pairs": 0}, *(row | {key: None} for key in ("source", "pairs", "mean", "warnings"))]
+    for damage in ({"settings": 1}, {"tables": [1]}, *({"tables": {"s0.tsv": wrong}} for wrong in rows)):
+        summary.write_text(json.dumps(whole | damage))
+        with pytest.raises(InputError, match="is damaged"):
+            score_shards(shards, tmp_path / "out", ShardSettings())
     summary.write_text("{")
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="not JSON"):
         score_shards(shards, tmp_path / "out", ShardSettings())
 
 

@@ -1,6 +1,7 @@
 """`simllm score` and `simllm frequencies` for code: JSON lines in, one column for each metric out."""
 
 import json
+import os
 
 import pytest
 
@@ -110,6 +111,8 @@ def test_shared_ngrams_of_a_folder_are_ignored(fixes, tmp_path):
     (tmp_path / "code" / "A.java").write_text("class A { int f(int x) { return x; } }")
     (tmp_path / "code" / "inner" / "B.java").write_text("class B { int g(int x) { return x; } }")
     (tmp_path / "code" / ".git" / "C.java").write_text("hidden hidden hidden hidden")
+    (tmp_path / "code" / "D.java").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "code" / "E.java")
     shared = tmp_path / "shared.json"
     done = run("frequencies", "--ngrams", "5", "--language", "java", tmp_path / "code", "-o", shared)
     assert (done.returncode, done.stderr) == (0, "")

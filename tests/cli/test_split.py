@@ -153,5 +153,9 @@ def test_equal_items_in_several_parts_are_named(tmp_path):
     rows = [f"{i},the text of the item with number {i if i else 1}" for i in range(80)]
     (tmp_path / "items.csv").write_text("\n".join(["item,text", *rows]) + "\n")
     parts = {run("split", tmp_path / "items.csv", "--seed", seed).stderr.splitlines()[0] for seed in range(8)}
+    rows = [f"{i}," if i < 9 else f"{i},the text of the item with number {i // 2}" for i in range(80)]
+    (tmp_path / "gaps.csv").write_text("\n".join(["item,text", *rows]) + "\n")
+    said = run("split", tmp_path / "gaps.csv", "--method", "k-fold", "--folds", "2").stderr
+    assert "simllm: warning: equal text in several parts: " in said
     leak = "simllm: warning: equal text in several parts: 1 (the text of the item with number 1); a leak"
     assert parts == {leak, "simllm: 80 items: train 64, test 16"}

@@ -116,6 +116,14 @@ def test_reads_the_published_table_of_haque(tmp_path, name):
     assert rated.columns["sb_euclidean"] == pytest.approx([1.5, np.nan, 0.5], nan_ok=True)
 
 
+def test_placeholders_are_removed_in_linear_time(tmp_path):
+    file = tmp_path / "final_megafile.csv"
+    cells = ["a <UNK><b>c> d", "e<f <> g>", "<" * 130_000]
+    rows = [f"{n},{n},1,4,{n},reference,a,{cell},0,0,0" for n, cell in enumerate(cells * 2, 1)]
+    file.write_text("\n".join([TABLE.splitlines()[0], *rows]) + "\n")
+    assert ratings.load(file).candidates[:2] == ["a d", "e<f <> g>"]
+
+
 def test_a_line_break_in_a_cell_separates_words(tmp_path):
     file = tmp_path / "final_megafile.csv"
     file.write_bytes(TABLE.replace("adds, then", "adds, then\nsoon").replace("\n", "\r\n").encode())

@@ -36,13 +36,17 @@ WEAKNESSES = {
     "no sizes": ("words = without(words, '--size', str(4 << 20))", {"fill the memory with files"}),
     "writable root": ("words = without(words, '--remount-ro', '/')", WRITES),
     "writable devices": ("words = without(words, '--remount-ro', '/dev')", WRITES),
+    "first process": (
+        "words = without(words, '--tmpfs', '/proc/1', '--remount-ro', '/proc/1')",
+        {"see other processes"},
+    ),
     "no filter": (
         "words = without(words, '--seccomp', '5')",
-        {"hide memory", "use open files", "reach the network", "use refused system calls"},
+        {"hide memory", "use open files", "reach the network", "use refused system calls", "raise limits"},
     ),
     "zeros that can be mapped": (
         "words = without(words, '--dev-bind', '/dev/full', '/dev/zero')\n"
-        "n = words.index('--remount-ro')\n"
+        "n = words.index('--remount-ro', words.index('/dev'))\n"
         "words[n:n] = ['--dev-bind', '/dev/zero', '/dev/zero']",
         {"hide memory"},
     ),

@@ -135,6 +135,25 @@ print(len(socket.socketpair()))
     assert (set(outcome.stdout.splitlines()), outcome.stderr) == ({b"socketpair 1", b"2"}, b"")
 
 
+def test_no_program_reaches_into_another_process(sandbox):
+    """The first process of a sandbox has no limits, and holds the output of the run."""
+    code = """
+import ctypes, os, resource, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+child = subprocess.Popen(["sleep", "9"])
+for pid in (1, child.pid):
+    print(len(os.listdir(f"/proc/{pid}/fd")) if os.path.exists(f"/proc/{pid}/fd") else "no files")
+    print(libc.ptrace(0x4206, pid, 0, 0), ctypes.get_errno())
+    print(libc.syscall(438, os.pidfd_open(pid), 1, 0), ctypes.get_errno())
+    try: resource.prlimit(pid, resource.RLIMIT_CORE)
+    except OSError as error: print(error.errno)
+child.kill()
+print(resource.prlimit(0, resource.RLIMIT_CORE))
+"""
+    refused = b"-1 38\n-1 38\n1\n"
+    assert python(sandbox, code).stdout == b"no files\n" + refused + b"3\n" + refused + b"(0, 0)\n"
+
+
 @pytest.mark.slow
 def test_ordinary_programs_need_nothing_that_is_refused(sandbox):
     code = """

@@ -92,3 +92,16 @@ def test_infinities_and_nan_are_no_ratings(tmp_path):
         with pytest.raises(InputError, match='line 1: expected a number under "rating"'):
             ratings.load(file)
     assert json.loads("1e999") == float("inf")
+
+
+@pytest.mark.parametrize(("content", "message"), [(b"caf\xe9", "not UTF-8"), (None, "has more than 64 MiB")])
+def test_whole_texts_that_are_odd(tmp_path, content, message):
+    file = tmp_path / "text"
+    file.symlink_to("/dev/zero") if content is None else file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        reading.whole_text(file)
+
+
+def test_a_whole_text_loses_its_byte_order_mark(tmp_path):
+    (tmp_path / "text").write_bytes(b"\xef\xbb\xbfmodel = 1\r\n")
+    assert reading.whole_text(tmp_path / "text") == "model = 1\r\n"

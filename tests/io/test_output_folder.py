@@ -12,6 +12,7 @@ import pytest
 from simllm.errors import InputError
 from simllm.io import output_folder
 from simllm.io.output_folder import OutputFolder
+from simllm.llm.records import JsonLinesLog
 
 
 def contents(folder):
@@ -372,3 +373,31 @@ def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
         OutputFolder(tmp_path / "new").write("mine", "x")
     with pytest.raises(InputError, match="did not write"):
         OutputFolder(tmp_path, "results").own()
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    """A stranger's folder may list a file that is a link to a file of the user, or to none yet."""
+    (tmp_path / "mine").write_text("keep me, without a line end")
+    OutputFolder(tmp_path / "out", "results").own()
+    OutputFolder(tmp_path / "out").reserve(["result", "log.jsonl"])
+    (tmp_path / "out" / "result").symlink_to(tmp_path / "none-yet")
+    (tmp_path / "out" / "log.jsonl").symlink_to(tmp_path / "mine")
+    for write in (
+        lambda: OutputFolder(tmp_path / "out").write("result", "1"),
+        lambda: OutputFolder(tmp_path / "out").reserve(["log.jsonl"]),
+        lambda: JsonLinesLog(tmp_path / "out", "log.jsonl"),
+    ):
+        with pytest.raises(InputError, match="is a link; writing there would change another file"):
+            write()
+    assert (tmp_path / "mine").read_text() == "keep me, without a line end"
+    assert not (tmp_path / "none-yet").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_marker_without_an_end_is_none(tmp_path, kind):
+    if kind == "pipe":
+        os.mkfifo(tmp_path / ".simllm")
+    else:
+        (tmp_path / ".simllm").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="holds files that simllm did not write"):
+        OutputFolder(tmp_path).check()

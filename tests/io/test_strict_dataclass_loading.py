@@ -1,6 +1,7 @@
 """Strict loading of dataclasses: all problems are reported together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,8 @@ class Inner:
 @dataclass(frozen=True)
 class Outer:
     inner: Inner | None = None
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def test_an_optional_part():
@@ -42,3 +45,15 @@ def test_an_optional_part():
     assert build(Outer, {"inner": {"size": 3}}, "c") == Outer(Inner(3))
     with pytest.raises(InputError, match=r"unknown key inner\.sise; missing key inner\.size"):
         build(Outer, {"inner": {"sise": 3}}, "c")
+
+
+def test_the_values_of_a_mapping():
+    assert build(Outer, {"texts": {"a": ["b", "c"]}, "facts": {"d": [1]}}, "c") == Outer(
+        None, {"a": ("b", "c")}, {"d": [1]}
+    )
+    with pytest.raises(InputError) as error:
+        build(Outer, {"texts": {"a": "b", "e": [1], "f\n": None}, "facts": []}, "c")
+    assert str(error.value) == (
+        "c: texts.a must be a list, not 'b'; texts.e[0] must be of type str, not 1; "
+        "texts.'f\\n' must be a list, not None; facts must be of type dict, not []"
+    )

@@ -54,6 +54,7 @@ def test_long_answers_are_read_in_linear_time():
         "answer" * 200_000,
         "  ." * 400_000 + "yes",
         "*" * 1_000_000,
+        *(signs * 200_000 for signs in (". ", "!\t", ": - ")),
         "yes " * 300_000,
     ):
         read_label(text, ("yes", "no"))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import metrics
+from simllm.code.languages import language as language_module
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
 from simllm.metrics.code import sheikhaei
@@ -259,3 +261,25 @@ def test_deep_python_as_published():
 def test_largest_tree_is_at_least_1():
     with pytest.raises(InputError, match="name it as tree-similarity=NODES"):
         metrics.load("tree-similarity=0")
+
+
+def test_comments_without_end_take_linear_time():
+    started = time.process_time()
+    code = "int a; /* b */ int c; " + 100_000 * "/* "
+    example = Example(code, code.replace(" /* b */", ""), "", "java")
+    assert scores("exact-match=as-published", [example]) == [1]
+    assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    "name", ["exact-match", "lemod", "crystalbleu", "codebleu", "tree-similarity", "rps"]
+)
+@pytest.mark.filterwarnings("ignore:CrystalBLEU ignores")
+def test_code_that_takes_too_long_to_parse_has_no_score(name, monkeypatch):
+    monkeypatch.setattr(language_module, "LONGEST_PARSE", 0.2)
+    code, hostile = "int f() { return 1; }", "int g() { " + 5_000 * "<!--" + " }"
+    examples = [Example(hostile, hostile + ";", code, "java"), Example(code, code, "int f() { }", "java")]
+    values = scores(name, examples)
+    assert math.isnan(values[0])
+    assert math.isfinite(values[1])
+    assert corpus_value(name, [[one] for one in examples]) is None

@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import textwrap
+import time
 
 import pytest
 
@@ -64,6 +65,13 @@ def test_syntax_match_compares_the_printed_s_expressions():
             printed, wanted = set(s_expressions(candidate)), s_expressions(reference)
             expected = sum(each in printed for each in wanted) / len(wanted)
             assert syntax_match(candidate, reference) == expected
+
+
+def test_code_that_cannot_be_parsed_takes_linear_time():
+    tree = load_language("java").parse(b"{" * 150_000 + b"a")
+    begun = time.process_time()
+    assert syntax_match(tree, tree) == 1
+    assert time.process_time() - begun < 8  # it took 25 when field names were counted from the first child
 
 
 def test_deep_nesting_is_no_error():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -9,12 +10,13 @@ import sys
 import nltk
 import pytest
 from nltk.translate import meteor_score as nltk_meteor
+from rouge_score import rouge_scorer
 from scipy import stats
 
 from simllm.evaluation import ratings
 from simllm.metric import default_model
 from simllm.metrics.interface import UnavailableError
-from simllm.metrics.text import rouge_w, wordnet_data
+from simllm.metrics.text import rouge, rouge_w, wordnet_data
 from simllm.metrics.text.built_in_text_metrics import BASELINES, baseline, data
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
@@ -243,3 +245,22 @@ def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
 def test_error_about_missing_metrics_names_the_remedy(name, argument, remedy):
     with pytest.raises(UnavailableError, match=remedy):
         baseline(name, argument)
+
+
+def test_the_longest_common_subsequence_is_that_of_rouge_score():
+    draw = random.Random(0)
+    for _ in range(500):
+        a, b = (draw.choices("abcde", k=draw.randrange(1, 90)) for _ in range(2))
+        table = rouge_scorer._lcs_table(a, b)
+        assert rouge.lcs_length(a, b) == table[-1][-1]
+
+
+@pytest.mark.slow
+def test_long_texts_take_little_memory():
+    """A table of all pairs of 20,000 words would take gigabytes."""
+    script = "import resource; from simllm.metrics.text import rouge, rouge_w\n"
+    script += "resource.setrlimit(resource.RLIMIT_DATA, (1 << 30,) * 2)\n"
+    script += "print(rouge.load('rougeL')(['a b c ' * 20_000], ['b a c ' * 20_000])[0].round(3))\n"
+    script += "print(round(rouge_w.load()(['a ' * 20_000], ['a b ' * 50])[0], 5) > 0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0.667\nTrue\n", "")

@@ -1,5 +1,6 @@
 """The templates, and the messages of each round of a strategy."""
 
+import os
 import re
 
 import pytest
@@ -205,6 +206,16 @@ def test_a_folder_without_prompts_is_refused(tmp_path):
         load_prompts(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         load_prompts(tmp_path / "none")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_template_without_an_end_is_refused(tmp_path, kind):
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "request.j2")
+    else:
+        (tmp_path / "request.j2").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"request\.j2: is no file; expected a template"):
+        load_prompts(tmp_path)
 
 
 def test_template_that_nothing_uses_is_refused(tmp_path):

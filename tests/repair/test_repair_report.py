@@ -13,6 +13,7 @@ from simllm.repair import report
 from simllm.repair.results import read_results
 from simllm.repair.settings import read_run_items, read_settings
 from tests.browser import check_page, needs_browser, visit
+from tests.command import run
 from tests.repair.programs import WRONG, by_content, fenced, items
 
 HOSTILE = '</pre><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7 * 7 }}\u202e'
@@ -68,8 +69,8 @@ def test_pages_run_nothing_of_hostile_texts(runs, tmp_path):
 
 def test_pages_of_a_replay_are_equal(runs, tmp_path):
     repair.run(runs / "items.jsonl", tmp_path / "again", replay=runs / "cref", parallel=3)
-    for name, run in {"a": runs / "cref", "b": tmp_path / "again"}.items():
-        report.write([run], tmp_path / name)
+    for name, folder in {"a": runs / "cref", "b": tmp_path / "again"}.items():
+        report.write([folder], tmp_path / name)
     for page in (tmp_path / "a").rglob("*.html"):
         assert page.read_bytes() == (tmp_path / "b" / page.relative_to(tmp_path / "a")).read_bytes()
 
@@ -77,6 +78,14 @@ def test_pages_of_a_replay_are_equal(runs, tmp_path):
 def test_definition_of_rpsr(runs, tmp_path):
     report.write([runs / "cref"], tmp_path / "report", rpsr="published")
     assert "RPSR published" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_too_few_items_are_told(runs, tmp_path):
+    done = run("repair", "report", runs / "cref", runs / "single", "-o", tmp_path / "report")
+    few = "4 items: no difference can be significant, since p is at least 0.125; no intervals are given"
+    assert (done.returncode, done.stderr) == (0, f"simllm: warning: {few}\n")
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["warnings"] == [few]
+    assert f"<strong>{few}.</strong>" in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_what_a_reader_must_know_is_said(runs, tmp_path, server):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 from simllm.errors import InputError
+from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
 from train.runtime.batching import map_texts
 
@@ -101,10 +102,9 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
 def read_values(file: Path, overrides: list[str]) -> Any:
     """Read a YAML file and apply overrides and `${data}` as `load` does, but check no keys and values."""
+    text = whole_text(file)
     try:
-        values = _parse(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        values = _parse(text)
     except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
     for override in overrides:

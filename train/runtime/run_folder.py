@@ -59,7 +59,9 @@ def claim(config: TrainingConfig) -> IO[str]:
 
 def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> None:
     """Check that a run can begin or resume in a folder; `values` is the configuration as JSON values."""
-    OutputFolder(out, CONTENT).check()
+    folder = OutputFolder(out, CONTENT)
+    folder.check()
+    folder.check_links([CONFIG, LOG_FILE, "lock"])
     # A run that was stopped right at its start leaves these two files.
     if not set(_file_names(out)) - {MARKER, "lock"}:
         return

@@ -70,4 +70,4 @@ def run(options: argparse.Namespace) -> None:
         ],
         summary={"items": len(study.ids), **study.replies, "report": f"{options.out}/report.html"},
     )
-    shared_options.write_table(table, {}, options)
+    shared_options.write_table(table, {}, options, study.warnings)

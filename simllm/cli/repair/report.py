@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from simllm.cli import results
 from simllm.cli.repair.run import add_rpsr_option
 from simllm.errors import InputError
 from simllm.io import packages
@@ -30,5 +31,5 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("expected -o DIR, the folder of the report")
     with packages.require_eval_extra():
         from simllm.repair import report
-    report.write(options.runs, options.output, options.rpsr)
+    results.tell(report.write(options.runs, options.output, options.rpsr))
     print(options.output / report.PAGE)

@@ -12,7 +12,7 @@ from simllm.code.languages.language import CommentPlace, Language, field
 # A colon at the end of a line, then empty lines and comments, then a string. The string is optional, so that
 # each byte of a file is matched only once.
 _DOCSTRING = re.compile(
-    rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
+    rb""":[ \t]*(?:#[^\n]*)?(?:\n|\Z)(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
     rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))?"""
 )
 

@@ -27,7 +27,7 @@ from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io import tables as result_tables
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 # Punctuation, quotation marks and emphasis; not + - # / % and the like, which tell C++ from C.
 _AROUND = " \t\n\r.,;:!?'\"`*_()[]{}<>\u00b4\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
 MISSING = frozenset(("nan", "null", "none", "n/a", "na", "<na>", "#n/a"))  # written for a missing value

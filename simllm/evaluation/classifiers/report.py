@@ -28,6 +28,7 @@ from simllm.io import output_file, tables
 from simllm.io.html_page import render
 from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import versions
+from simllm.io.reading import whole_text
 from simllm.io.tables import escape_latex, format_number, format_p_value, latex_table
 from simllm.stats.calibration import Bin
 
@@ -129,11 +130,12 @@ def read_about(file: Path | None) -> dict[str, str]:
     """Read facts about a study from a TOML file whose keys are keys of `FACTS`; none without a file."""
     if file is None:
         return {}
+    text = whole_text(file)
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{file}: TOML that is nested too deeply") from None
+    except ValueError as error:  # TOML that is wrong, or a number with more digits than Python reads
         raise InputError(f"{file}: not TOML ({error})") from None
     if unknown := sorted(found.keys() - FACTS.keys()):
         raise InputError(f"{file}: unknown key {unknown[0]}; known: {', '.join(FACTS)}")

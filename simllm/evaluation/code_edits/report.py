@@ -98,6 +98,7 @@ def numbers(study: EditStudy) -> dict[str, Any]:
         "replies": study.replies,
         "coverage": study.coverage,
         "best variants": study.best,
+        **({"warnings": study.warnings} if study.warnings else {}),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from simllm.analysis.comparison import Comparison, compare_scores
+from simllm.analysis.comparison import Comparison, about_few_items, compare_scores
 from simllm.array_types import Floats
 from simllm.code.languages.language import find_language
 from simllm.code.line_diff import line_edit
@@ -207,6 +207,11 @@ class EditStudy:
     best: dict[str, dict[str, float]]
     easy: list[bool]
     replies: dict[str, Any]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the figures mean little, such as too few items."""
+        return about_few_items(self.comparisons)
 
 
 def run_study(

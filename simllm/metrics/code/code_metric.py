@@ -11,6 +11,7 @@ Scores are computed in three steps, each by a function:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +64,7 @@ class CodeScores:
 
     @property
     def unscored(self) -> int:
-        """Number of examples without a score."""
+        """Number of examples without a score, such as those that take too long to parse."""
         return int(np.isnan(self.values).sum())
 
     @property
@@ -97,7 +98,15 @@ class CodeMetric:
         for language in {example.language for example in examples if example.language is not None}:
             find_language(language)
         score = self.prepare(examples)
-        return CodeScores(np.array([score(example) for example in examples], np.float64), self.signature)
+        return CodeScores(np.array([_or_nan(score, one) for one in examples], np.float64), self.signature)
+
+
+def _or_nan(score: ExampleScore, example: Example) -> float:
+    """Score an example; NaN if parsing takes too long, so that the others keep their scores."""
+    try:
+        return score(example)
+    except TimeoutError:
+        return math.nan
 
 
 def load(name: str) -> CodeMetric:

@@ -127,8 +127,7 @@ def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
             continue
         if not is_complete:
             stack.append((node, name, above, parts, True))
-            for at, child in reversed(list(enumerate(node.children))):
-                stack.append((child, node.field_name_for_child(at), parts, [], False))
+            stack += [(child, field, parts, [], False) for child, field in reversed(_children(node))]
         elif node.is_named or node.is_missing:
             error = node.text if node.is_error and not node.child_count else None
             number = numbers.setdefault((node.type, node.is_missing, error, *parts), len(numbers))
@@ -136,4 +135,15 @@ def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
             # Single leaves would match between almost any two pieces of code.
             if node.child_count or node is root:
                 found.append(number)
+    return found
+
+
+def _children(node: Node) -> list[tuple[Node, str | None]]:
+    """Return the children of a node with the names of their fields."""
+    # Node.field_name_for_child counts from the first child, which takes quadratic time for all of them.
+    cursor, found = node.walk(), []
+    is_child = cursor.goto_first_child()
+    while is_child and cursor.node:
+        found.append((cursor.node, cursor.field_name))
+        is_child = cursor.goto_next_sibling()
     return found

@@ -38,13 +38,16 @@ def corpus_value(name: str, items: Items) -> float | None:
     """Compute the corpus value of a metric, such as "lemod" or "crystalbleu-diff=FILE".
 
     The result is None if the metric has no corpus value (as for "edit-similarity" and all metrics as
-    published), and for "rpsr" also if the denominator is 0. The examples of an item have the same source and
-    reference.
+    published), if an example takes too long to parse, and for "rpsr" also if the denominator is 0. The
+    examples of an item have the same source and reference.
     """
     kind, _, argument = name.partition("=")
     if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:
         return None
-    value = _CORPUS_VALUES[kind](items, argument)
+    try:
+        value = _CORPUS_VALUES[kind](items, argument)
+    except TimeoutError:
+        return None
     return None if math.isnan(value) else value
 
 

@@ -86,7 +86,10 @@ def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[t
     """
     counts: Counter[NGram] = Counter()
     for text in texts:
-        (lines,) = normal_forms([text], language)
+        try:
+            (lines,) = normal_forms([text], language)
+        except TimeoutError:  # it gets no score either
+            continue
         tokens = tokenize("\n".join(lines))
         for order in _ORDERS:
             counts.update(ngrams(tokens, order))

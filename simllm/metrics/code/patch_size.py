@@ -33,8 +33,11 @@ class PatchSize:
 
 
 def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
-    """Measure the patch that turns a source into a candidate; None if a tree is too large."""
-    a, b = syntax_tree(source, language), syntax_tree(candidate, language)
+    """Measure the patch from a source to a candidate; None if a tree is too large, or too slow to parse."""
+    try:
+        a, b = syntax_tree(source, language), syntax_tree(candidate, language)
+    except TimeoutError:
+        return None
     larger = max(len(a), len(b))
     return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
 

@@ -30,7 +30,8 @@ from simllm.metrics.interface import Example
 _SPACE = re.compile(r"\s+")
 _PYTHON_STRINGS = re.compile(r"('''|\"\"\").*?\1", re.DOTALL)
 _PYTHON_COMMENT = re.compile(r"(?<!\\)#.*")
-_JAVA = [(re.compile(r"//.*"), ""), (re.compile(r"/\*.*?\*/", re.DOTALL), ""), (re.compile(r"\n\s*\n"), "\n")]
+_JAVA_LINE, _JAVA_BLOCK = re.compile(r"//.*"), re.compile(r"/\*.*?\*/", re.DOTALL)
+_EMPTY_LINES = re.compile(r"\n\s*\n")
 _FENCE = "```"
 _PYTHON_BEGIN = re.compile(r"\s*(?:def|class) ")
 _JAVA_BEGIN = re.compile(
@@ -183,9 +184,9 @@ def _strip_python(text: str) -> str:
 
 
 def _strip_java(text: str) -> str:
-    for pattern, new in _JAVA:
-        text = pattern.sub(new, text)
-    return text
+    text = _JAVA_LINE.sub("", text)
+    end = text.rfind("*/") + 2  # behind it, each /* would be followed to the end of the text
+    return _EMPTY_LINES.sub("\n", _JAVA_BLOCK.sub("", text[:end]) + text[end:])
 
 
 def _without_imports(text: str) -> str:

@@ -18,7 +18,9 @@ def loading(folder: Path) -> Iterator[None]:
     import torch
 
     for file in sorted(folder.rglob("*config.json")):
-        if "auto_map" in read_json(file):  # transformers would ask on the terminal whether to run the code
+        if file.is_file() and "auto_map" in read_json(
+            file
+        ):  # transformers would ask on the terminal whether to run the code
             raise UnavailableError(f"{file}: names code to run (auto_map); no code of model folders is run")
     try:
         with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks

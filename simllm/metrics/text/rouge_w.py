@@ -44,14 +44,13 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
     """Compute the longest common subsequence, k consecutive matches counting k^w (Lin, 2004: WLCS)."""
-    best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
-    run = np.zeros_like(best)  # consecutive matches that end at these words
-    for i, x in enumerate(a):
+    # Two rows of the table at a time: the whole table takes gigabytes for long texts.
+    best = [0.0] * (len(b) + 1)  # for the words of a so far and the first j words of b
+    run = [0] * (len(b) + 1)  # consecutive matches that end at these words
+    for x in a:
+        above, best, above_run, run = best, [0.0], run, [0]
         for j, y in enumerate(b):
-            if x == y:
-                k = run[i, j]
-                run[i + 1, j + 1] = k + 1
-                best[i + 1, j + 1] = best[i, j] + (k + 1) ** weight - k**weight
-            else:
-                best[i + 1, j + 1] = max(best[i, j + 1], best[i + 1, j])
-    return float(best[-1, -1])
+            k = above_run[j]
+            run.append(k + 1 if x == y else 0)
+            best.append(above[j] + (k + 1) ** weight - k**weight if x == y else max(above[j + 1], best[j]))
+    return best[-1]

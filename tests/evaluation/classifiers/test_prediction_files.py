@@ -1,6 +1,7 @@
 """Reading of predictions: the formats, and error messages of one line for bad input."""
 
 import json
+import time
 
 import pytest
 from pandas.testing import assert_frame_equal
@@ -113,3 +114,11 @@ def test_a_variant_of_another_file_is_no_original(tmp_path):
     (tmp_path / "b.csv").write_text(f"{GOOD},variant\n1,a,a,typo\n")
     with pytest.raises(InputError, match=r"b\.csv, row 1: a variant of an item"):
         classifiers.read([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_long_numbers_take_linear_time(tmp_path):
+    file = tmp_path / "predictions.csv"
+    file.write_text(f"item,gold,predicted\n1,yes,{100_000 * '1'}x\n2,no,no\n")
+    started = time.process_time()
+    assert len(classifiers.read([file]).rows) == 2
+    assert time.process_time() - started < 20

@@ -285,6 +285,24 @@ def test_facts_about_a_study_may_be_lists_and_dates(tmp_path):
     assert "mcc, f1" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"model = " + b"[" * 2000 + b"]" * 2000, "about.toml: TOML that is nested too deeply"),
+        (b"model = " + b"7" * 5000, "about.toml: not TOML (Exceeds the limit"),
+        (b"model = caf\xe9", "about.toml: not UTF-8"),
+        (b"model", "about.toml: not TOML ("),
+    ],
+    ids=["deep", "digits", "encoding", "syntax"],
+)
+def test_odd_facts_about_a_study_are_refused_in_one_line(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text("item,gold,predicted\n1,y,y\n2,n,n\n")
+    (tmp_path / "about.toml").write_bytes(content)
+    words = ["--positive", "y", "--about", tmp_path / "about.toml", "--out", tmp_path / "out"]
+    done = run("evaluate", "classifiers", tmp_path / "a.csv", *words)
+    assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (2, 1, True), done.stderr
+
+
 def test_a_missing_data_set_is_named_even_if_its_ids_occur_in_another(tmp_path):
     rows = [
         row(number, "yn"[number % 2], "y", classifier=name, data_set=data_set)

@@ -59,6 +59,23 @@ def test_means_differences_and_further_figures(systems):
     assert study.coverage == {"items": 4, "by all": 0, "by at least one": 3, "by exactly one": 3}
 
 
+def test_too_few_items_are_told_everywhere(systems, tmp_path):
+    lone = write(tmp_path / "lone.jsonl", [item(0, FIXED)])
+    done = run(
+        "evaluate", "edits", lone, "--metrics", "lemod,exact-match", "--out", tmp_path / "o", "-f", "json"
+    )
+    few = "1 item: no difference can be significant, since p is at least 1; no intervals are given"
+    assert (done.returncode, done.stderr) == (0, f"simllm: warning: {few}\n")
+    assert json.loads(done.stdout)["warnings"] == [few]
+    assert json.loads((tmp_path / "o" / "edits.json").read_text())["warnings"] == [few]
+    assert f"<strong>{few}.</strong>" in (tmp_path / "o" / "report.html").read_text()
+    # RPSR is undefined for the last item, whose reference changes nothing.
+    rows = [item(n, FIXED) | ({"reference": SOURCE} if n == 5 else {}) for n in range(6)]
+    assert run_study([write(tmp_path / "six.jsonl", rows)], ["lemod", "rpsr"], [1]).warnings == [
+        "rpsr: 5 items: no difference can be significant, since p is at least 0.0625; no intervals are given"
+    ]
+
+
 @pytest.mark.slow
 def test_report_in_a_new_process(systems, tmp_path):
     done = process("evaluate", "edits", *systems, "--out", tmp_path / "report", "-f", "tsv")

@@ -199,20 +199,22 @@ def test_sets_with_equal_names_are_labelled_by_path(tmp_path, comments):
     ("arguments", "message"),
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
-        (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
-        (["--out", "."], "{folder}: holds files that simllm did not write"),
+        (["--out", "rated.jsonl"], "rated.jsonl: is the source rated.jsonl, inside it or above it"),
+        (["--out", "."], ".: is the source rated.jsonl, inside it or above it"),
         (["--out", "loop"], "{folder}/loop: is a loop of links"),
         (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
         (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: is named twice"),
         (["--ratings", "loop"], "loop: cannot be read"),
         (["--ratings", "loop", "rated.jsonl"], "loop: cannot be read"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
-        (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
+        (["--checkpoints", "."], "out: is the source ., inside it or above it"),
+        (["--checkpoints", "empty"], "empty: no model folders in it; expected one for each checkpoint"),
     ],
 )
 def test_bad_input(run, tmp_path, comments, arguments, message):
     write_ratings(tmp_path / "rated.jsonl", comments[:8], 1)
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "empty").mkdir()
     status, _, said = run(*STUDY, "rated.jsonl", "--out", "out", "--metrics", "jaccard", *arguments)
     message = message.format(folder=tmp_path)
     assert (status, said) == (2, f"simllm: error: {message}" + said.partition(message)[2])
@@ -354,6 +356,19 @@ def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path
     assert results["column=same"]["low"] is None
     assert results["column=same"]["p_value"] == pytest.approx(2 / 924, abs=0.002)  # 12 choose 6
     assert "Significantly below zero: column=reverse." in json.loads(printed)["summary of rated"]
+
+
+@pytest.mark.parametrize("pairs", [3, 4])
+def test_few_pairs_by_several_raters_get_a_report(run, tmp_path, pairs):
+    texts = ["a b c", "a b d", "a e f", "g h i"]
+    rows = [
+        {"reference": "a b c", "candidate": text, "ratings": [4 - n, 4 - n]} for n, text in enumerate(texts)
+    ]
+    (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:pairs]))
+    status, _, said = run(*STUDY, "rated.jsonl", "--out", "report", "--metrics", "jaccard,chrf")
+    assert status == 0
+    assert f"{pairs} rated pairs: p is at least" in said
+    assert "<td>n/a</td>" in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_metrics_for_which_lower_is_better_are_negated(tmp_path):

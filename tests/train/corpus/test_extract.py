@@ -133,6 +133,7 @@ def test_description_starts_with_the_summary(text, lines):
 HOSTILE = [
     ("python", "", "# a:\n", ""),
     ("python", "def f():\n", "#:#", "\n    'Adds two.'\n"),
+    ("python", "x = 1", ":#", ""),
     ("python", "class A(", "a", "):\n  def f():\n    'Adds two.'\n"),
     ("python", 'def f():\n  """Adds two. ', "\n", '"""\n'),
     ("javascript", "/** Adds two. */", "a.", "b = function () {}"),

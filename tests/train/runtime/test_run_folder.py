@@ -224,3 +224,16 @@ def test_nothing_is_removed_through_a_link(tmp_path):
     OutputFolder(tmp_path / "state").remove()
     assert (tmp_path / "home" / "thesis.txt").read_text() == "mine\n"
     assert not (tmp_path / "state" / "weights").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "log.jsonl", "lock"])
+def test_nothing_is_written_through_a_link(run, resumable_run, few_comments, tmp_path, name):
+    """In a stranger's run folder, a file that training writes may be a link to any file of the user."""
+    text = (resumable_run / name).read_text()
+    (tmp_path / "mine").write_text(text)
+    (resumable_run / name).unlink()
+    (resumable_run / name).symlink_to(tmp_path / "mine")
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
+    assert status == 2
+    assert errors.startswith(f"error: {resumable_run / name}: is a link; writing there would change")
+    assert (tmp_path / "mine").read_text() == text

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
+import signal
 import subprocess
+import threading
 from pathlib import Path
+from typing import IO
 
 from simllm.errors import InputError
 from simllm.perturb.code.proof.verdicts import Proof
 
 _FOLDER = "{dir}"
+_KEPT = 1 << 16  # bytes of the output
+_GRACE = 5.0  # seconds in which a command can clean up
 
 
 def prove_by_command(
@@ -61,20 +68,38 @@ def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
         The message, such as "exit status 1" with the last line of the output; empty if the command passed.
     """
     argv = [word.replace(_FOLDER, str(folder)) for word in words]
+    pipe, output = subprocess.PIPE, bytearray()
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout,
-            check=False,
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
         )
     except OSError as error:
         raise InputError(f"cannot run {argv[0]!r}: {error.strerror}") from None
+    reader = threading.Thread(target=_read_end, args=(process.stdout, output), daemon=True)
+    reader.start()
+    try:
+        status = process.wait(timeout)
     except subprocess.TimeoutExpired:
         return f"it does not end within {timeout:g} s"
-    if done.returncode == 0:
-        return ""
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
-    return f"exit status {done.returncode}" + (f": {lines[-1].strip()}" if lines else "")
+    finally:  # also after Ctrl+C
+        _end(process)
+        reader.join(_GRACE)  # a process that has left the group may keep the pipe open
+    lines = bytes(output).decode(errors="replace").strip().splitlines()
+    return f"exit status {status}" + (f": {lines[-1].strip()}" if lines else "") if status else ""
+
+
+def _read_end(pipe: IO[bytes], output: bytearray) -> None:
+    """Read a pipe to its end, and keep the last bytes."""
+    while part := os.read(pipe.fileno(), _KEPT):
+        output += part
+        del output[:-_KEPT]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command, and kill what is left of its process group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -160,6 +160,7 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
 
 
 _PROCESSES = 64  # the Java virtual machine has some twenty threads
+_LONGEST_NAME = 255 - len(".class")  # bytes, of Linux
 _RUN = ("java", *JAVA_OPTIONS, "-Xmx256m", "-cp", "classes", "ProofHarness")
 
 
@@ -191,6 +192,9 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: in
             continue
         if signature is None:
             proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
+            continue
+        if len(signature.name.encode()) > _LONGEST_NAME:  # a constructor's class is a file of this name
+            proofs[number] = Proof(case.id, "parsed", reason="has a name that is too long")
             continue
         batch[number] = _prepare(case, signature, inputs, mutants, seed)
     return partial(_prove, batch, proofs)

@@ -538,6 +538,7 @@ def main() -> None:
         os.dup2(nothing, descriptor)
     sys.stderr = io.StringIO()
     set_dumpable(False)
+    sys.path.pop(0)  # the folder of the harness, in which a function could leave modules for the next one
     described = json.loads(Path("cases.json").read_text(encoding="utf-8"))
     key = Path("key.txt").read_text(encoding="utf-8")
     for case in described:

@@ -237,8 +237,6 @@ def scopes_of(unit: CodeUnit) -> Scope:
     return module
 
 
-# Names such as `__x`, which Python changes in a class `A` to `_A__x`, and names such as `_A__x`.
-_PRIVATE = re.compile(r"(?:__|_+[^_].*__).*(?<!__)")
 # Type parameters have a scope of their own, around the scope of the function or class.
 _TYPE_PARAMETERS = """
 (function_definition type_parameters: (_) @own)
@@ -342,10 +340,14 @@ class Scopes:
             variable.uses.sort(key=lambda use: use.node.start_byte)
 
 
+def _is_private(name: str) -> bool:
+    """Return whether a name is like `__x`, which Python changes in class `A` to `_A__x`, or like `_A__x`."""
+    return name.startswith("_") and "__" in name and not name.endswith("__")
+
+
 def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
     """Return the scope to which a name in a scope belongs; None if this cannot be determined."""
-    # In a class, Python changes such a name, so two spellings may mean one variable.
-    if _PRIVATE.fullmatch(name):
+    if _is_private(name):
         return None
     at = scope
     # CPython has put the variables of inlined comprehensions into the table of a scope around, so the

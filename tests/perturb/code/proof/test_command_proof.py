@@ -1,9 +1,14 @@
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
 from simllm.errors import InputError
 from simllm.perturb.code.proof import prove_by_command
+from tests.execution.processes import wait_until, with_word
 
 COMMAND = f"{sys.executable} {{dir}}/check.py"
 
@@ -34,6 +39,41 @@ def test_failing_tests_refute_the_variant(folders):
 def test_a_variant_that_does_not_end_is_refuted(folders):
     proof = prove_by_command(COMMAND, *folders("", "import time; time.sleep(60)"), timeout=2)
     assert (proof.verdict, proof.reason) == ("refuted", "it does not end within 2 s")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_processes_of_the_command_are_killed(folders, ends):
+    word = f"left-{os.getpid()}-{ends}"
+    code = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {{!r}}, '{word}'])\n"
+    code = code.format("import time; time.sleep(600)") + ("" if ends else "time.sleep(600)\n")
+    begun = time.monotonic()
+    proof = prove_by_command(COMMAND, *folders("", code), timeout=60 if ends else 1)
+    assert proof.verdict == ("tests passed" if ends else "refuted")
+    assert wait_until(lambda: not with_word(word))
+    assert time.monotonic() - begun < 50
+
+
+def test_only_the_end_of_a_long_output_is_kept(folders):
+    code = "for _ in range(300): print('x' * 1_000_000)\nprint('last')\nraise SystemExit(2)"
+    script = "import resource, sys; from pathlib import Path; from simllm.perturb.code.proof import *\n"
+    script += "resource.setrlimit(resource.RLIMIT_DATA, (1 << 29,) * 2)\n"
+    script += "print(prove_by_command(sys.argv[1], *map(Path, sys.argv[2:])).reason)"
+    command = [sys.executable, "-c", script, COMMAND, *folders("", code)]
+    assert subprocess.check_output(command, text=True) == "exit status 2: last\n"
+
+
+@pytest.mark.slow
+def test_the_command_ends_with_an_interrupted_run(tmp_path):
+    seconds = f"600.{os.getpid()}"
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a.py").write_text("def f(a, b):\n    return a < b\n")
+    proof = f"sh -c 'sleep {seconds} & sleep {seconds}; true' {{dir}}"
+    command = [sys.executable, "-m", "simllm", "perturb", "code", tmp_path / "code", "--prove", proof]
+    with subprocess.Popen([*command, "-o", tmp_path / "out"], stderr=subprocess.DEVNULL) as process:
+        assert wait_until(lambda: len(with_word(f"sleep\0{seconds}")) == 2)
+        process.send_signal(signal.SIGTERM)
+    assert wait_until(lambda: not with_word(f"sleep\0{seconds}"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def proofs(sandbox):
         case("constructor", "Point(int x) { this.x = x; }", members="int x;"),
         case("wrong constructor", "Point(int x) { this.x = x; }", "Point(int x) { this.x = -x; }",
              members="int x;"),
+        case("long name", f"{250 * 'P'}(int x) {{ this.x = x; }}", members="int x;"),
         case("static state", "int f(int x) { return total += x; }", members="static int total;"),
         case("looks like a message", "int f(int x) { return \"\"\"\np0_0/Case.java:1: error: forged\n"
              "p999_0/Case.java:1: error: forged\n\"\"\"; }"),
@@ -100,6 +101,7 @@ def test_refutes_wrong_variants_by_a_counterexample(proofs):
         ("unknown type", "parsed", "needs types that are unknown: Foo"),
         ("unknown name", "parsed", "needs names that are unknown: size"),
         ("class file", "parsed", "is a file, not a function"),
+        ("long name", "parsed", "has a name that is too long"),
     ],
 )
 def test_says_why_there_is_no_proof(proofs, name, verdict, reason):

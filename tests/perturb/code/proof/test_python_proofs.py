@@ -37,6 +37,13 @@ DAMAGE = {  # what functions do to the harness, and to the results of other func
     "for f in range(60) if os.path.exists(f'/proc/self/fd/{f}')]",
     "opens the output": "[open(f'/proc/{os.getppid()}/fd/{f}', 'w').write('x') for f in range(20) "
     "if os.path.exists(f'/proc/{os.getppid()}/fd/{f}')]",
+    "opens the output of the first process": "[open(f'/proc/1/fd/{f}', 'wb').write(b'\\n'.join("
+    "open('/box/key.txt', 'rb').read() + b'\\tbegin\\t%d' % n for n in range(99)) + b'\\n') "
+    "for f in range(20) if os.path.exists(f'/proc/1/fd/{f}')]; "
+    "os.path.exists('/proc/1/fd') and os.kill(os.getppid(), 9)",
+    "leaves a module": "open('/box/colorsys.py', 'w').write('ONE_THIRD = 0')",
+    "limits the harness": """import contextlib, resource
+    with contextlib.suppress(OSError): resource.prlimit(os.getppid(), resource.RLIMIT_AS, (1, 1))""",
 }
 
 
@@ -87,6 +94,7 @@ def rough_proofs(sandbox):
         case("forks", "import os\ndef f(n: int):\n    os.fork()\n    return n + 1\n"),
         case("forks without end", FORKS),
         *(case(name, DAMAGES.format(damage)) for name, damage in DAMAGE.items()),
+        case("uses a module", "def f(n: int):\n    import colorsys\n    return colorsys.ONE_THIRD * n < 1\n"),
         case("endless", "def f(n: int):\n    while True:\n        try: n += 1\n        except: pass\n"),
         case("waits", "import time\ndef f(n: int): time.sleep(99)\n"),
         case("memory", "def f(n: int): return ' ' * (1 << 33)\n"),
@@ -152,6 +160,10 @@ def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
         ("shuts the folder", "compiled", "the function ends its process"),
         ("forges results", "proven", ""),
         ("opens the output", "proven", ""),
+        ("opens the output of the first process", "proven", ""),
+        ("leaves a module", "proven", ""),
+        ("limits the harness", "proven", ""),
+        ("uses a module", "proven", ""),
         ("last", "proven", ""),
     ],
 )

@@ -1,6 +1,7 @@
 """Rare Python code that the rules have to leave, or to rewrite with care."""
 
 import re
+import time
 
 import pytest
 
@@ -277,3 +278,9 @@ def test_new_names_differ_from_those_of_other_rules():
 def test_types_in_strings_hold_names_of_all_alphabets():
     source = "def f(größe):\n    maß = größe\n    x: 'list[maß]' = maß\n    return x\n"
     assert rewrite(source, "python", ["rename-variable"], longer).names == {"x": "new_x"}
+
+
+def test_long_names_take_linear_time():
+    started = time.process_time()
+    rewrite(f"def f(n):\n    {50_000 * '_'}x{50_000 * '_'} = n\n    return n\n", "python", EVERY, longer)
+    assert time.process_time() - started < 20
