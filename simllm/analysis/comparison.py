@@ -22,7 +22,15 @@ from simllm.errors import InputError
 from simllm.io.tables import format_count
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
-from simllm.stats.resampling import LEAST_ITEMS, SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.stats.resampling import (
+    LEAST_ITEMS,
+    SEED,
+    bootstrap_p,
+    interval,
+    least_p,
+    resampled_means,
+    sign_flip_p,
+)
 from simllm.stats.significance import holm
 from simllm.text_cleaning import clean
 
@@ -194,7 +202,7 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
 
 def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
     """Yield warnings about too few items, and about systems with the same scores."""
-    least = 2.0 ** (1 - n)  # of both tests
+    least = least_p(n)  # of both tests
     if least > 0.05:
         intervals = "; no intervals are given" if n < LEAST_ITEMS else ""
         items = format_count(n, "item")

@@ -1,4 +1,4 @@
-"""Figures of the score report as SVG elements: distributions of scores, scatter plots of two metrics."""
+"""The page of the score report: its figures, the data of its table, and the page itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from simllm.analysis.score_report.sentences import (
     group_means,
     mean_with_interval,
     number_ranges,
-    spearman_with_p,
     write_sentences,
 )
 from simllm.array_types import Floats
@@ -39,6 +38,7 @@ from simllm.io.html_page import render
 from simllm.io.svg_figure import BLUE, Figure, style, svg_element
 from simllm.io.tables import format_count, format_number, format_p_value
 from simllm.scoring.scores import DOUBTFUL, SIMILAR
+from simllm.stats.significance import rank_correlation
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
 UNRELATED_TEXTS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
@@ -220,6 +220,6 @@ def _scatters(scored: ScoredPairs) -> list[tuple[str, float, str]]:
         return []
     main, *others = scored.scores.items()
     return [
-        (name, spearman_with_p(main[1], values)[0], draw_scatter(main, (name, values)))
+        (name, rank_correlation(main[1], values).statistic, draw_scatter(main, (name, values)))
         for name, values in others
     ]

@@ -18,9 +18,9 @@ from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.metrics import LOWER_IS_BETTER, compute_metrics, measure, strict_value
 from simllm.evaluation.classifiers.predictions import positive_scores
 from simllm.evaluation.classifiers.significance import Answer, Finding, answer, describe_discordant, is_right
-from simllm.stats.classification import bootstrap, compare_aucs, quantiles
+from simllm.stats.classification import bootstrap, compare_aucs
 from simllm.stats.intervals import Z, mean_interval, paired_difference
-from simllm.stats.resampling import paired_permutation
+from simllm.stats.resampling import interval, paired_permutation
 from simllm.stats.significance import (
     MANY_DATA_SETS,
     Outcome,
@@ -152,7 +152,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
                 outcome=Outcome("none: interval only", math.nan, math.nan),
                 why=f"The {len(both)} common items are resampled with both answers.",
                 effect=effect,
-                interval=quantiles(drawn, len(both)),
+                interval=interval(drawn, len(both)),
                 words=words if effect else f"On common items, {a} and {b} have the same {metric}",
             )
         )

@@ -14,13 +14,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from simllm.evaluation.classifiers.comparison import ITEM
-from simllm.evaluation.classifiers.metrics import (
-    LEAST_PROBABILITY,
-    Estimate,
-    Performance,
-    class_numbers,
-    strict_value,
-)
+from simllm.evaluation.classifiers.metrics import Estimate, Performance, class_numbers, strict_value
 from simllm.evaluation.classifiers.predictions import (
     COSTS,
     INVENTED,
@@ -31,6 +25,7 @@ from simllm.evaluation.classifiers.predictions import (
 )
 from simllm.evaluation.classifiers.protocol import ClassifierResult, ClassifierStudy, main_split
 from simllm.io.tables import format_count, format_number, format_p_value, short_label
+from simllm.stats.calibration import LEAST_PROBABILITY
 
 LEAST_ROWS = 10  # with fewer rows, figures say little, and the page shows no intervals
 _LEAST_CALIBRATED = 30  # rows with a probability

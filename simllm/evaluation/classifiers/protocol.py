@@ -31,7 +31,8 @@ from simllm.evaluation.classifiers.predictions import (
     remove_invented_labels,
 )
 from simllm.evaluation.classifiers.significance import Answer, Finding, answer, format_p
-from simllm.stats.classification import bootstrap, count, quantiles
+from simllm.stats.classification import bootstrap, count
+from simllm.stats.resampling import interval
 from simllm.stats.significance import compare_samples
 
 MOST_NAMED = 20  # leaked items that the results of a study name
@@ -167,7 +168,7 @@ def _degradation_interval(
                 return None
             drawn.append(values)
         means.append(np.mean(drawn, axis=0))
-    return quantiles(means[0] - means[1], fewest)
+    return interval(means[0] - means[1], fewest)
 
 
 _MOST_COUNTS, _MOST_BINS = 10**9, 1000

@@ -22,7 +22,7 @@ from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy, 
 from simllm.io import reading
 from simllm.io.tables import format_count
 from simllm.metrics.interface import Metric
-from simllm.stats.resampling import LEAST_ITEMS
+from simllm.stats.resampling import LEAST_ITEMS, least_p
 from simllm.stats.significance import holm
 
 _SHOWN = 3  # ids that a sentence names
@@ -50,8 +50,7 @@ def warn_of_study(
 def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[str]:
     """Yield sentences about differences, intervals and p-values that the data cannot support."""
     outcomes, n = study.outcomes, len(study.outcomes)
-    # The smallest p of a sign flip test: in two of 2^n choices, all signs agree.
-    least = min(1.0, 2.0 ** (1 - n))
+    least = least_p(n)
     if n < LEAST_ITEMS or least > alpha:
         no_interval = "; there is no interval" if n < LEAST_ITEMS else ""
         yield (
