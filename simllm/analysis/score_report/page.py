@@ -36,7 +36,7 @@ from simllm.array_types import Floats
 from simllm.io import tables
 from simllm.io.html_page import render
 from simllm.io.svg_figure import BLUE, Figure, style, svg_element
-from simllm.io.tables import format_count, format_number, format_p_value
+from simllm.io.tables import format_count, format_number
 from simllm.scoring.scores import DOUBTFUL, SIMILAR
 from simllm.stats.significance import rank_correlation
 
@@ -164,9 +164,6 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     return {} if all(own is None for own in words) else {"changedBy": words}
 
 
-_NONE = "\u2013"  # a dash, in place of a missing number
-
-
 def render_report(scored: ScoredPairs, command: str, comparison: Comparison | None = None) -> str:
     """Render the report of at least one pair as a self-contained HTML page that shows its command line.
 
@@ -207,8 +204,6 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
         longest=LONGEST_SHOWN,
         has_cut=any(is_cut(scored, int(i)) for i in choose_pairs(scored)),
         data=page_data_json(scored, fields),
-        number=lambda value: _NONE if value is None else format_number(value),
-        probability=lambda p: _NONE if p is None else format_p_value(p),
         command=command,
     )
 

@@ -24,6 +24,7 @@ from simllm.evaluation.classifiers.predictions import (
     positive_scores,
 )
 from simllm.evaluation.classifiers.protocol import ClassifierResult, ClassifierStudy, main_split
+from simllm.io.html_page import DASH
 from simllm.io.tables import format_count, format_number, format_p_value, short_label
 from simllm.stats.calibration import LEAST_PROBABILITY
 
@@ -308,7 +309,6 @@ def _of_costs(name: str, found: ClassifierResult, rows: DataFrame) -> Iterator[s
         yield f"{name} reports costs of some of its {len(rows):,} rows only ({_counted(partial)})."
 
 
-DASH = "\u2013"  # for what is not defined
 _TITLES = {name: name.upper() for name in ("f1", "f2", "mcc", "auc")} | {"kappa": "Cohen's kappa"}
 
 
