@@ -102,7 +102,7 @@ def test_few_items_of_a_comparison(items, message):
     result, found = told("compare", "-r", "r", "-c", "a", "b")
     assert found == ([message] if message else [])
     assert result["n"] == items
-    known = items >= 5
+    known = items >= 6
     for row in (*result["systems"], *result["differences"]):
         assert (row["low"] is not None, row["high"] is not None) == (known, known)
     for form, prefix in (("text", "warnings: "), ("latex", "% warning: ")):

@@ -25,7 +25,7 @@ from simllm.evaluation.classifiers.predictions import (
 )
 from simllm.evaluation.classifiers.protocol import ClassifierResult, ClassifierStudy, main_split
 from simllm.io.html_page import DASH
-from simllm.io.tables import format_count, format_number, format_p_value, short_label
+from simllm.io.tables import format_count, format_number, format_p_value, list_some, short_label
 from simllm.stats.calibration import LEAST_PROBABILITY
 
 LEAST_ROWS = 10  # with fewer rows, figures say little, and the page shows no intervals
@@ -51,8 +51,7 @@ def find_warnings(study: ClassifierStudy) -> list[str]:
 
 def _listed(names: Iterable[object]) -> str:
     """List at most five names, such as "a, b, c, d, e …"."""
-    first = [short_label(str(name)) for name in islice(names, _MOST_NAMED + 1)]
-    return ", ".join(first[:_MOST_NAMED]) + (" …" if len(first) > _MOST_NAMED else "")
+    return list_some(names, _MOST_NAMED, " …")
 
 
 def _counted(counts: Mapping[str, int]) -> str:

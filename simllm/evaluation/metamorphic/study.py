@@ -1,7 +1,4 @@
-"""Sentences that warn about figures of a metamorphic study which mean little or nothing.
-
-They stand on standard error, in the JSON and on the page.
-"""
+"""A metamorphic study: its results, and warnings about figures that mean little or nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from simllm.evaluation.metamorphic.likelihood import Likelihood
 from simllm.evaluation.metamorphic.results import SIDES, ItemFacts, Recorded, read_nll
 from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy, compare_means, study_success
 from simllm.io import reading
-from simllm.io.tables import format_count
+from simllm.io.tables import format_count, list_some
 from simllm.metrics.interface import Metric
 from simllm.stats.resampling import LEAST_ITEMS, least_p
 from simllm.stats.significance import holm
@@ -103,8 +100,7 @@ def _totals(outcomes: Sequence[ItemOutcome], side: int) -> tuple[int, int]:
 
 def _named(ids: Sequence[str], what: str) -> str:
     """Return a count of items with the first ids, such as "2 items (a, b)"."""
-    shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in ids[:_SHOWN])
-    return f"{format_count(len(ids), what)} ({shown}{', …' if len(ids) > _SHOWN else ''})"
+    return f"{format_count(len(ids), what)} ({list_some(ids, _SHOWN)})"
 
 
 def _verb(ids: Sequence[str], one: str, many: str) -> str:
