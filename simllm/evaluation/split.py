@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.predictions import label_key
+from simllm.evaluation.classifiers.labels import label_key
 from simllm.io.tables import list_some, short_label
 
 _MOST_FOLDS = 20  # to choose items in whole groups, some of so many folds are chosen

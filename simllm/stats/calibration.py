@@ -15,6 +15,9 @@ from simllm.array_types import AnyFloats
 
 _SEED = 12345
 _AT_ONCE, _MOST_DRAWN = 2_000_000, 200_000_000  # random numbers
+# As in scikit-learn, a smaller probability (below 2.2e-16) is raised to this number, so that the log loss
+# stays finite: an item whose true class has the probability 0 adds 36.04 nats.
+LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 class Bin(NamedTuple):
@@ -105,11 +108,6 @@ def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
 
     slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
     return float(slope), float(intercept)
-
-
-# As in scikit-learn, a smaller probability (below 2.2e-16) is raised to this number, so that the log loss
-# stays finite: an item whose true class has the probability 0 adds 36.04 nats.
-LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 def brier_score(probabilities: AnyFloats, truth: AnyFloats) -> float:

@@ -16,6 +16,7 @@ from simllm.errors import InputError
 from simllm.stats.intervals import Z
 
 Ratios = dict[str, tuple[Floats, Floats]]  # for each metric, numerator and denominator
+_RESAMPLES, _SEED = 10_000, 12345
 
 
 def count(gold: Ints, predicted: Ints, classes: int) -> Ints:
@@ -139,9 +140,6 @@ def multiclass_metrics(counts: Ints) -> dict[str, Floats]:
         values[f"macro_{name}"] = divide((each[name].sum(-1), occurs.sum(-1)))
         values[f"weighted_{name}"] = divide(((each[name] * rows).sum(-1), rows.sum(-1)))
     return values
-
-
-_RESAMPLES, _SEED = 10_000, 12345
 
 
 def bootstrap(

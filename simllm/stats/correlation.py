@@ -21,6 +21,8 @@ _RESAMPLES = 2000
 _AT_ONCE = 1_000_000  # numbers in a batch of resamples
 _PERMUTATIONS = 9999
 _MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permutations are tried
+LEVEL = 0.05
+_MOST_PAIRS = 2_000_000  # largest number of pairs of items that are compared
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,6 @@ def pearson(scores: Floats, ratings: Floats) -> float:
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return float("nan")
     return float(stats.pearsonr(scores, ratings).statistic)
-
-
-LEVEL = 0.05
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> float:
@@ -185,9 +184,6 @@ def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)
-
-
-_MOST_PAIRS = 2_000_000  # largest number of pairs of items that are compared
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:

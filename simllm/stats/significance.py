@@ -11,6 +11,14 @@ import numpy as np
 
 from simllm.array_types import Floats
 
+_LEAST_EXPECTED = 5  # smallest expected count for a chi-squared test without permutations
+_SEED = 12345
+_DRAWS = 10_000
+FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
+_NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
+_MOST_EXACT = 20  # largest number of differences for an exact test
+MANY_DATA_SETS = 6  # from this number on, a test compares data sets instead of items
+
 
 class Outcome(NamedTuple):
     """The outcome of a significance test, such as "mcnemar-exact".
@@ -30,11 +38,6 @@ def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
     from scipy.stats import binomtest
 
     return Outcome("binomial", float(right), float(binomtest(right, n, chance).pvalue))
-
-
-_LEAST_EXPECTED = 5  # smallest expected count for a chi-squared test without permutations
-_SEED = 12345
-_DRAWS = 10_000
 
 
 def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
@@ -83,9 +86,6 @@ def fisher(table: Sequence[Sequence[int]]) -> Outcome:
     return Outcome("fisher", float(found.statistic), min(1.0, float(found.pvalue)))
 
 
-FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
-
-
 def choose_mcnemar(discordant: int) -> str:
     """Choose the exact or the chi-squared form of McNemar's test by the number of discordant items."""
     return "mcnemar-exact" if discordant < FEW_DISCORDANT else "mcnemar-chi2"
@@ -115,9 +115,6 @@ def cochran_q(right: Floats) -> Outcome:
         return Outcome("cochran-q", 0.0, 1.0, k - 1)
     found = cochrans_q(right)
     return Outcome("cochran-q", float(found.statistic), float(found.pvalue), k - 1)
-
-
-_NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
 
 
 def choose_for_degradation(
@@ -190,9 +187,6 @@ def rank_correlation(a: Floats, b: Floats) -> Outcome:
         return Outcome("spearman-t", math.nan, math.nan)
     found = spearmanr(a, b)
     return Outcome("spearman-t", float(found.statistic), float(found.pvalue))
-
-
-_MOST_EXACT = 20  # largest number of differences for an exact test
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
@@ -270,9 +264,6 @@ def compare_group_means(values: Sequence[Floats]) -> Outcome:
         return Outcome("kruskal-wallis", 0.0, 1.0, len(values) - 1)
     found = kruskal(*values)
     return Outcome("kruskal-wallis", float(found.statistic), float(found.pvalue), len(values) - 1)
-
-
-MANY_DATA_SETS = 6  # from this number on, a test compares data sets instead of items
 
 
 def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, discordant: int = 0) -> str:

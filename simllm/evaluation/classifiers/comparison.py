@@ -92,14 +92,14 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
     if runs > 1:
         differences = first - second
         outcome = paired_permutation(differences)
-        effect, interval = outcome.statistic, mean_interval(differences)
+        effect, ends = outcome.statistic, mean_interval(differences)
         why = (
             f"2 classifiers on the same {n} items, with up to {runs} runs or folds, which are averaged first."
         )
     else:
         only_a, only_b = int((first > second).sum()), int((first < second).sum())
         outcome = mcnemar(only_a, only_b)
-        effect, interval = paired_difference(only_a, only_b, n)
+        effect, ends = paired_difference(only_a, only_b, n)
         why = (
             f"2 classifiers on the same {n} items; only {a} is right on {only_a}, only {b} on {only_b}: "
             f"{describe_discordant(only_a + only_b)}."
@@ -113,7 +113,7 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
         outcome=outcome,
         why=why,
         effect=effect,
-        interval=interval,
+        interval=ends,
         words=f"{words} ({high:.3f} against {low:.3f})",
     )
 

@@ -11,13 +11,18 @@ import numpy as np
 from pandas import DataFrame
 
 from simllm.array_types import Floats, Ints
-from simllm.evaluation.classifiers.predictions import INVENTED, chances_of, positive_scores
+from simllm.evaluation.classifiers.labels import INVENTED
+from simllm.evaluation.classifiers.predictions import chances_of, positive_scores
 from simllm.io import tables
 from simllm.stats import classification
 from simllm.stats.calibration import Bin, brier_score, calibration_errors, consistency, log_loss, reliability
 from simllm.stats.classification import area_under_roc, auc_interval, bootstrap
 from simllm.stats.intervals import wilson
 from simllm.stats.resampling import interval
+
+_BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
+_PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
+LOWER_IS_BETTER = ("brier", "log_loss")
 
 
 @dataclass(frozen=True)
@@ -176,11 +181,6 @@ def _measure(
     return Calibration(*calibration_errors(diagram), *equal, diagram, **more)
 
 
-_BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
-_PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
-LOWER_IS_BETTER = ("brier", "log_loss")
-
-
 @dataclass(frozen=True)
 class Performance:
     """The performance of a classifier on n rows (predictions).
@@ -335,3 +335,22 @@ def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratio
         if not n
     ]
     return found + ["mcc"] * any((each > 0).sum() < 2 for each in sums.values())
+
+
+def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
+    """Compute the mean of each metric over the parts of a split, without metrics undefined for any part."""
+    parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
+    names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
+    return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
+
+
+def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
+    """Split a table of predictions into its parts."""
+    return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
+
+
+def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
+    """Average a metric over parts; None if one is undefined."""
+    values = [part.metrics[name].value for part in parts]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None

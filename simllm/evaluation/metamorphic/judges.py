@@ -19,6 +19,18 @@ from simllm.metrics.interface import Example, Metric
 from simllm.stats.resampling import paired_mean
 
 Judge = Callable[[Sequence[Draw]], list[bool]]
+_PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
+# Programs that run a word as code after an option, and programs that run the words after them as code.
+_INTERPRETER = re.compile(
+    r"(?:ba|da|z|k|mk|c|tc|fi|a|rba|pw)?sh|busybox|powershell|(?:python|pypy|perl|ruby|php|lua)[\d.]*|"
+    r"node(?:js)?|deno|bun|R|Rscript|su|sudo|doas|script|env|nice|nohup|time|exec|command|setsid|stdbuf"
+)
+_RUNS_ALL = frozenset(
+    ("ssh", "rsh", "eval", "watch", "parallel", "xargs", "find", "awk", "gawk", "mawk", "sed")
+)
+_RUNS_NEXT = re.compile(r"-\w*[ceEprS]|--?(?:eval|exec|execute|command|print|expression|run|split-string)=?")
+_CODE = re.compile(r"[\s;|&$`()<>'\"\\]")  # characters of a template's word that is itself code
+_SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
@@ -84,20 +96,6 @@ def _failures(statuses: Sequence[str]) -> Iterator[str]:
     for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
         if count:
             yield f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures"
-
-
-_PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
-# Programs that run a word as code after an option, and programs that run the words after them as code.
-_INTERPRETER = re.compile(
-    r"(?:ba|da|z|k|mk|c|tc|fi|a|rba|pw)?sh|busybox|powershell|(?:python|pypy|perl|ruby|php|lua)[\d.]*|"
-    r"node(?:js)?|deno|bun|R|Rscript|su|sudo|doas|script|env|nice|nohup|time|exec|command|setsid|stdbuf"
-)
-_RUNS_ALL = frozenset(
-    ("ssh", "rsh", "eval", "watch", "parallel", "xargs", "find", "awk", "gawk", "mawk", "sed")
-)
-_RUNS_NEXT = re.compile(r"-\w*[ceEprS]|--?(?:eval|exec|execute|command|print|expression|run|split-string)=?")
-_CODE = re.compile(r"[\s;|&$`()<>'\"\\]")  # characters of a template's word that is itself code
-_SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.io import tables
 from simllm.stats.significance import rank_correlation
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.evaluation.metamorphic.study import MetamorphicStudy, ToolResult
 from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy
 from simllm.io.html_page import DASH

@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.counts import ItemOutcome, count_successes
 from simllm.evaluation.metamorphic.judges import Judge, OutputAgreement, judge_answers, measure_agreement
 from simllm.evaluation.metamorphic.likelihood import Likelihood
-from simllm.evaluation.metamorphic.results import SIDES, ItemFacts, Recorded, read_nll
+from simllm.evaluation.metamorphic.results import (
+    SIDES,
+    ItemFacts,
+    ItemOutcome,
+    Recorded,
+    count_successes,
+    read_nll,
+)
 from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy, compare_means, study_success
 from simllm.io import reading
 from simllm.io.tables import format_count, list_some

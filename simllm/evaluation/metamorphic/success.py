@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood import Likelihood, correlate_with_likelihood
+from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.io import tables
 from simllm.stats.resampling import paired_mean
 from simllm.stats.significance import fisher, holm, mcnemar
+
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,6 @@ def compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
     lost = sum(one.difference < 0 for one in outcomes)
     won = sum(one.difference > 0 for one in outcomes)
     return McNemar(lost, won, mcnemar(lost, won, "mcnemar-exact").p)
-
-
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True)

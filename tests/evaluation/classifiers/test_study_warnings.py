@@ -8,8 +8,8 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.conclusions import write_conclusions
-from simllm.evaluation.classifiers.predictions import label_key
+from simllm.evaluation.classifiers.labels import label_key
+from simllm.evaluation.classifiers.report import write_conclusions
 from tests.command import run
 
 N = 40

@@ -1,7 +1,6 @@
 """Counts of the successes of a tool on each item."""
 
-from simllm.evaluation.metamorphic.counts import count_successes
-from simllm.evaluation.metamorphic.results import ItemFacts, Recorded
+from simllm.evaluation.metamorphic.results import ItemFacts, Recorded, count_successes
 
 
 def test_facts_about_the_variant_of_all_rules_are_not_those_of_a_single_rule():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.evaluation.metamorphic.success import study_success
 from simllm.stats.significance import fisher
 from tests.command import run
