@@ -1,9 +1,9 @@
 """Pairs of texts with human ratings: JSON lines, or the table that Haque et al. published.
 
 The study of Haque et al. is "Semantic similarity metrics for evaluating source code summarization", 2022.
-Each row of its table `final_megafile.csv` has one rating: the function, the rater, two summaries of the function,
-their similarity from 1 to 4, and the values of many metrics. The column `source` tells which of the columns
-`text` and `text.1` has the reference; the other has the candidate.
+Each row of its table `final_megafile.csv` has one rating: the function, the rater, two summaries of the
+function, their similarity from 1 to 4, and the values of many metrics. The column `source` tells which of the
+columns `text` and `text.1` has the reference; the other has the candidate.
 """
 
 from __future__ import annotations

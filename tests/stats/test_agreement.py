@@ -1,3 +1,5 @@
+"""Agreement between raters, and intervals over raters."""
+
 import tracemalloc
 
 import krippendorff

@@ -1,4 +1,4 @@
-"""Metrics of a confusion matrix equal those of scikit-learn."""
+"""Metrics equal those of scikit-learn; intervals of AUCs; pass rates."""
 
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""Correlations and their p-values, tests of differences between metrics, and pairwise accuracy."""
+
 import itertools
 import tracemalloc
 
