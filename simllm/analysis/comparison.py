@@ -22,7 +22,15 @@ from simllm.errors import InputError
 from simllm.io.tables import format_count
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
-from simllm.stats.resampling import LEAST_ITEMS, SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.stats.resampling import (
+    LEAST_ITEMS,
+    SEED,
+    bootstrap_p,
+    interval,
+    least_p,
+    resampled_means,
+    sign_flip_p,
+)
 from simllm.stats.significance import holm
 from simllm.text_cleaning import clean
 
@@ -203,7 +211,7 @@ def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
 
 def _few_items(n: int) -> str:
     """Return a warning if n items are too few for any significant difference, otherwise ""."""
-    least = 2.0 ** (1 - n)  # of both tests
+    least = least_p(n)  # of both tests
     if least <= 0.05:
         return ""
     intervals = "; no intervals are given" if n < LEAST_ITEMS else ""

@@ -1,4 +1,4 @@
-"""A word in the explanation of a score: its contribution to the score, and its match."""
+"""Explanation of a score: what each word contributes, and which words change the meaning."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model.pooling import cosine
 from simllm.scoring import token_matching
+
+SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
+BOUNDARY = "▁"  # first character of a token that begins a word
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,6 @@ class Word:
     match: str
     similarity: float
     same_without: float | None = None
-
-
-SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
 
 
 def find_changing_words(same: float, candidate: Sequence[Word], reference: Sequence[Word]) -> list[str]:
@@ -79,9 +79,6 @@ def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) ->
 def _is_punctuation(word: str) -> bool:
     """Return whether a word consists of punctuation only. Signs such as "<" are not punctuation."""
     return all(unicodedata.category(character).startswith("P") for character in word)
-
-
-BOUNDARY = "▁"  # first character of a token that begins a word
 
 
 @dataclass(frozen=True)

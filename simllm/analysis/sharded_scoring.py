@@ -22,6 +22,7 @@ from simllm.scoring.scores import Scores, ScoreTable, concatenate
 
 SUMMARY = "summary.json"
 _SHOWN = 3  # number of changed files that a warning names
+_CPUS = 1  # processors for each actor; more actors are faster than more threads, as actors share nothing
 
 
 @dataclass(frozen=True)
@@ -247,9 +248,6 @@ def _write_summary(folder: Path, settings: ShardSettings, done: dict[str, Any]) 
     summary = {"settings": asdict(settings), "tables": done}
     OutputFolder(folder).write(SUMMARY, json.dumps(summary, indent=1) + "\n")
     return summary
-
-
-_CPUS = 1  # processors for each actor; more actors are faster than more threads, as actors share nothing
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
     with packages.require_code_extra():
-        from simllm.evaluation.code_edits.study import CodeFields, describe_replies, read_items
+        from simllm.evaluation.code_edits.items import CodeFields, describe_replies, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )

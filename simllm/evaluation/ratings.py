@@ -1,9 +1,9 @@
-"""Reader of `final_megafile.csv`, a table of human ratings that Haque et al. published.
+"""Pairs of texts with human ratings: JSON lines, or the table that Haque et al. published.
 
-The study is "Semantic similarity metrics for evaluating source code summarization", 2022. Each row has one
-rating: the function, the rater, two summaries of the function, their similarity from 1 to 4, and the values
-of many metrics. The column `source` tells which of the columns `text` and `text.1` has the reference; the
-other has the candidate.
+The study of Haque et al. is "Semantic similarity metrics for evaluating source code summarization", 2022.
+Each row of its table `final_megafile.csv` has one rating: the function, the rater, two summaries of the
+function, their similarity from 1 to 4, and the values of many metrics. The column `source` tells which of the
+columns `text` and `text.1` has the reference; the other has the candidate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from simllm.stats.agreement import mean_ratings
 
 _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
-# Up to the last > of a word; only the first < of a word is tried, so that the time is linear.
+_ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
+_LARGEST = 1e100  # the squares of larger numbers may overflow
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -84,10 +85,6 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         )
     for where, values in rows:
         yield where, dict(zip(names, values, strict=True))
-
-
-_ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
-_LARGEST = 1e100  # the squares of larger numbers may overflow
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,16 @@ together, by a model that is trained on the other folds. Items are the n rows of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.predictions import label_key
-from simllm.io.tables import short_label
+from simllm.evaluation.classifiers.labels import label_key
+from simllm.io.tables import list_some, short_label
 
 _MOST_FOLDS = 20  # to choose items in whole groups, some of so many folds are chosen
 _FEW, _FAR = 10, 0.1  # items of a part; difference between the wanted and the real share of test items
@@ -85,7 +84,7 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
     sizes = parts.value_counts(sort=False)
     small = {f"{part} ({size})": size for part, size in sizes.items() if size < _FEW}
     if small and plan.method == "holdout":  # folds are averaged
-        found.append(f"parts with fewer than {_FEW} items say little: {_listed(small)}")
+        found.append(f"parts with fewer than {_FEW} items say little: {list_some(small, _MOST_NAMED, ' …')}")
     share = sizes.get("test", 0) / len(rows)
     # Groups have different sizes, so that a share of the groups may be another share of the items.
     if plan.method == "holdout" and abs(share - plan.test) > max(_FAR, 1 / len(rows)):
@@ -96,7 +95,7 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
         lacking = [f"{part}: {label}" for part, own in table.iterrows() for label in own.index[own == 0]]
         advice = "; --stratify gold spreads them" if plan.method in ("holdout", "k-fold") else ""
         if lacking:
-            found.append(f"parts without an item of a class: {_listed(lacking)}{advice}")
+            found.append(f"parts without an item of a class: {list_some(lacking, _MOST_NAMED, ' …')}{advice}")
     for name in (str(name) for name in rows):
         texts = rows[name].dropna()
         if name == "item":
@@ -109,11 +108,6 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
             equal = "ids equal but for case or form of a number" if name == "item" else f"equal {name}"
             found.append(f"{equal} in several parts: {count:,} ({short_label(str(example))}); a leak")
     return found
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = [short_label(name) for name in islice(names, _MOST_NAMED + 1)]
-    return ", ".join(shown[:_MOST_NAMED]) + (" …" if len(shown) > _MOST_NAMED else "")
 
 
 def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:

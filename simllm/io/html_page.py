@@ -8,11 +8,16 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from simllm.io.tables import format_number, format_p_value
+
+DASH = "\u2013"  # for what is not defined
+
 
 def render(template: Path, **values: Any) -> str:
     """Render a self-contained HTML page from a jinja2 template that extends `html_page.html`.
 
-    Values are escaped, except SVG elements that the template passes through the filter `svg`.
+    Values are escaped, except SVG elements that the template passes through the filter `svg`. Each template
+    has the functions `number` and `probability`, which format a number or a p-value, and None as a dash.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),
@@ -24,4 +29,6 @@ def render(template: Path, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["svg"] = Markup
+    environment.globals["number"] = lambda value: DASH if value is None else format_number(value)
+    environment.globals["probability"] = lambda p: DASH if p is None else format_p_value(p)
     return environment.get_template(template.name).render(values)

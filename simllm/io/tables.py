@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def short_label(text: str) -> str:
     """Make a label of at most 40 characters; a longer name is cut and ends in "…"."""
     shown = label(text)
     return shown if len(shown) <= _MOST_CHARACTERS else shown[: _MOST_CHARACTERS - 1] + "…"
+
+
+def list_some(names: Iterable[object], most: int, more: str = ", …") -> str:
+    """List the first names as short labels with commas; `more` stands for those after the first `most`."""
+    first = [short_label(str(name)) for name in islice(names, most + 1)]
+    return ", ".join(first[:most]) + (more if len(first) > most else "")
 
 
 FORMATS = ("text", "json", "tsv")

@@ -17,6 +17,9 @@ from simllm.stats.correlation import rank_correlations, resamples
 _SPLITS, _SEED = 200, 12345
 
 _DIGITS = 12  # significant digits of a mean; further digits are rounding errors and would break ties
+_CONFIDENCE = 0.95
+_RESAMPLES_OF_SPREAD = 500  # resamples for a standard deviation, which needs fewer than a quantile
+_MOST_GROUPS = 50  # largest number of groups of raters in the jackknife
 
 
 @dataclass(frozen=True)
@@ -140,11 +143,6 @@ def round_means(means: Floats, values: Floats) -> Floats:
     return np.round(means, min(decimals, 300))
 
 
-_CONFIDENCE, _RATERS_SEED = 0.95, 12345
-_RESAMPLES_OF_SPREAD = 500  # resamples for a standard deviation, which needs fewer than a quantile
-_MOST_GROUPS = 50  # largest number of groups of raters in the jackknife
-
-
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute the interval of Spearman's rho between (n,) scores and mean ratings by r >= 2 raters.
 
@@ -159,7 +157,7 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     n, centre = len(scores), _spearman_of_rated(scores, ratings)
     if np.isnan(centre):
         return undefined
-    random = np.random.default_rng(_RATERS_SEED)
+    random = np.random.default_rng(_SEED)
     # The items are resampled, but not the raters: a resample has some raters twice, so that its mean ratings
     # are noisier and correlate less with the scores. A jackknife gives the variance between raters instead
     # (Tukey, "Bias and confidence in not-quite large samples", 1958); it tends to overestimate this variance

@@ -1,4 +1,4 @@
-"""Calibration error of predicted probabilities, and reliability diagrams.
+"""Quality of predicted probabilities: calibration error, reliability diagrams, Brier score, log loss.
 
 Probabilities are calibrated if they agree with frequencies: of the predictions with a probability of 0.8,
 80% have a positive label.
@@ -15,6 +15,9 @@ from simllm.array_types import AnyFloats
 
 _SEED = 12345
 _AT_ONCE, _MOST_DRAWN = 2_000_000, 200_000_000  # random numbers
+# As in scikit-learn, a smaller probability (below 2.2e-16) is raised to this number, so that the log loss
+# stays finite: an item whose true class has the probability 0 adds 36.04 nats.
+LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 class Bin(NamedTuple):
@@ -105,3 +108,17 @@ def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
 
     slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
     return float(slope), float(intercept)
+
+
+def brier_score(probabilities: AnyFloats, truth: AnyFloats) -> float:
+    """Compute the mean squared error of (n,) probabilities, or of (n, k) ones summed over the k classes.
+
+    `truth` has the same shape, with 1 for what is true and 0 for what is not.
+    """
+    squares = (probabilities - truth) ** 2
+    return float((squares if squares.ndim == 1 else squares.sum(axis=1)).mean())
+
+
+def log_loss(probabilities: AnyFloats) -> float:
+    """Compute the log loss, in nats, from the (n,) probabilities of the items' true classes."""
+    return float(-np.log(probabilities.clip(LEAST_PROBABILITY)).mean())

@@ -1,9 +1,8 @@
-"""Metrics of classification, computed from confusion matrices (see the package `stats`)."""
+"""Metrics of classifiers: from confusion matrices (see the package `stats`), from scores, from attempts."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from math import comb
 from typing import Any
@@ -15,9 +14,9 @@ from scipy.stats import mannwhitneyu, norm, rankdata
 from simllm.array_types import Floats, Ints
 from simllm.errors import InputError
 from simllm.stats.intervals import Z
-from simllm.stats.resampling import LEAST_ITEMS
 
 Ratios = dict[str, tuple[Floats, Floats]]  # for each metric, numerator and denominator
+_RESAMPLES, _SEED = 10_000, 12345
 
 
 def count(gold: Ints, predicted: Ints, classes: int) -> Ints:
@@ -143,9 +142,6 @@ def multiclass_metrics(counts: Ints) -> dict[str, Floats]:
     return values
 
 
-_RESAMPLES, _SEED = 10_000, 12345
-
-
 def bootstrap(
     counts: Ints,
     metrics: Callable[[Ints], dict[str, Floats]],
@@ -166,19 +162,6 @@ def bootstrap(
     return metrics(draws.reshape(-1, *counts.shape))
 
 
-def quantiles(values: Floats, items: int) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of (n,) resampled values, without NaN: a bootstrap interval.
-
-    Both are NaN with fewer than `LEAST_ITEMS` items in a resample, without spread, or if all values are NaN.
-    """
-    if items < LEAST_ITEMS:
-        return math.nan, math.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no value
-        low, high = np.nanquantile(values, [0.025, 0.975])
-    return (float(low), float(high)) if high - low > 1e-12 else (math.nan, math.nan)
-
-
 def area_under_roc(positive: Floats, negative: Floats) -> float:
     """Compute the AUC of (n,) scores of positive and (m,) scores of negative items.
 
@@ -189,6 +172,8 @@ def area_under_roc(positive: Floats, negative: Floats) -> float:
 
 def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Floats, Floats]:
     """Compute the (m,) AUCs of m scoring functions and their (m, m) covariance, as Sun and Xu (2014) do.
+
+    By hand, because no package that simllm uses has DeLong's test.
 
     There must be positive and negative items. The covariance is NaN with fewer than two of either kind.
     """

@@ -1,4 +1,4 @@
-"""Spearman's rank correlation between scores and ratings, with a p-value and a confidence interval."""
+"""Agreement of metrics with ratings: correlations, tests of their differences, pairwise accuracy."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from simllm.stats import resampling
 from simllm.stats.resampling import LEAST_ITEMS
 
 _SEED = 12345
-_RESAMPLES, _CONFIDENCE = 2000, 0.95
+_RESAMPLES = 2000
 _AT_ONCE = 1_000_000  # numbers in a batch of resamples
 _PERMUTATIONS = 9999
 _MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permutations are tried
+LEVEL = 0.05
+_MOST_PAIRS = 2_000_000  # largest number of pairs of items that are compared
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,12 @@ def rank_correlations(a: Floats, b: Floats) -> Floats:
 
 
 def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Generator) -> tuple[float, float]:
-    """Compute the 2.5% and 97.5% quantiles of Spearman's rho in 2,000 resamples of the items.
-
-    Both are NaN with fewer than `LEAST_ITEMS` items, or if the resamples show no spread.
-    """
+    """Compute the interval of Spearman's rho by 2,000 resamples of the items (see `resampling.interval`)."""
     if len(scores) < LEAST_ITEMS:
         return math.nan, math.nan
     batches = resamples(len(scores), _RESAMPLES, random)
     resampled = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in batches])
-    # Values are NaN for constant resamples of small sets.
-    low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
-    return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
+    return resampling.interval(resampled, len(scores))  # NaN for constant resamples of small sets
 
 
 def resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
@@ -106,9 +103,6 @@ def pearson(scores: Floats, ratings: Floats) -> float:
     return float(stats.pearsonr(scores, ratings).statistic)
 
 
-LEVEL = 0.05
-
-
 def williams(r12: float, r13: float, r23: float, n: int) -> float:
     """Test whether two metrics have the same correlation with ratings (Williams' test); return p.
 
@@ -125,9 +119,8 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
     determinant = max(0.0, 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23)
     scale = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
     t = (r12 - r13) * np.sqrt((n - 1) * (1 + r23) / max(scale, 1e-300))
-    # The test assumes normal data, and its p is too small for few items or for a correlation of 1. No
-    # permutation test on n items can have a p below 2^(1-n).
-    return max(float(2 * stats.t.sf(abs(t), n - 3)), 2.0 ** (1 - n), sys.float_info.min)
+    # The test assumes normal data, and its p is too small for few items or for a correlation of 1.
+    return max(float(2 * stats.t.sf(abs(t), n - 3)), resampling.least_p(n), sys.float_info.min)
 
 
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
@@ -191,9 +184,6 @@ def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)
-
-
-_MOST_PAIRS = 2_000_000  # largest number of pairs of items that are compared
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:

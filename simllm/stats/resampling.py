@@ -1,9 +1,14 @@
-"""Bootstrap and permutation tests, which compare two systems by their scores for the same items."""
+"""Bootstrap intervals, and bootstrap and permutation tests of two systems' scores for the same items.
+
+By hand, because all tests of a study share resamples, seeds are fixed, and few items are tested exactly.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,12 +62,20 @@ def _batches(n: int) -> Iterator[range]:
 def interval(values: Floats, items: int) -> tuple[float, float]:
     """Return the 2.5% and 97.5% quantiles of (R,) values of a statistic in R bootstrap resamples.
 
-    Both are NaN for fewer than `LEAST_ITEMS` resampled items, or without spread.
+    Resamples in which the statistic is NaN are left out. Both ends are NaN for fewer than `LEAST_ITEMS`
+    resampled items, without spread, or if all values are NaN.
     """
-    low, high = np.quantile(values, [0.025, 0.975])
-    if items < LEAST_ITEMS or high - low < 1e-12:
+    if items < LEAST_ITEMS:
         return math.nan, math.nan
-    return float(low), float(high)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all values are NaN
+        low, high = np.nanquantile(values, [0.025, 0.975])
+    return (float(low), float(high)) if high - low > 1e-12 else (math.nan, math.nan)
+
+
+def least_p(items: int) -> float:
+    """Return the smallest p that a paired test can have: that of a sign test if one system wins all items."""
+    return min(1.0, 2.0 ** (1 - items))
 
 
 def bootstrap_p(differences: Floats, n: int) -> float:
@@ -73,8 +86,7 @@ def bootstrap_p(differences: Floats, n: int) -> float:
     if np.isnan(differences).any():
         return math.nan
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
-    # For few items, p can be too small: 2^(1-n) is the p of a sign test if one system wins all n items.
-    return min(1.0, max(2 * float(rarer + 1) / (len(differences) + 1), 2.0 ** (1 - n)))
+    return min(1.0, max(2 * float(rarer + 1) / (len(differences) + 1), least_p(n)))  # too small for few items
 
 
 def sign_flip_p(differences: Floats, random: np.random.Generator) -> float:
@@ -101,3 +113,22 @@ def paired_permutation(differences: Floats) -> Outcome:
     """
     p = sign_flip_p(differences, np.random.default_rng(SEED))
     return Outcome("paired-permutation", float(differences.mean()), p)
+
+
+class PairedMean(NamedTuple):
+    """The mean of paired differences, the ends of its 95% bootstrap interval, and the p of sign flips."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_mean(differences: Floats) -> PairedMean:
+    """Compute the mean of (n,) paired differences, and test whether they are symmetric around 0."""
+    low = high = math.nan
+    if len(differences) >= LEAST_ITEMS and np.ptp(differences) > 0:  # otherwise, there is no interval
+        drawn = resampled_means(differences[None], np.random.default_rng(SEED))
+        low, high = interval(drawn[:, 0], len(differences))
+    p = sign_flip_p(differences, np.random.default_rng(SEED))
+    return PairedMean(float(differences.mean()), low, high, p)

@@ -1,4 +1,4 @@
-"""The outcome of a significance test."""
+"""Significance tests, how to choose between them, and the correction for several tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from simllm.array_types import Floats
+
+_LEAST_EXPECTED = 5  # smallest expected count for a chi-squared test without permutations
+_SEED = 12345
+_DRAWS = 10_000
+FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
+_NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
+_MOST_EXACT = 20  # largest number of differences for an exact test
+MANY_DATA_SETS = 6  # from this number on, a test compares data sets instead of items
 
 
 class Outcome(NamedTuple):
@@ -32,11 +40,6 @@ def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
     return Outcome("binomial", float(right), float(binomtest(right, n, chance).pvalue))
 
 
-_LEAST_EXPECTED = 5  # smallest expected count for a chi-squared test without permutations
-_SEED = 12345
-_DRAWS = 10_000
-
-
 def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
     """Choose the test that compares a classifier's accuracy between two or more groups of items.
 
@@ -53,12 +56,11 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
 
     Each group has at least one prediction.
     """
-    from scipy.stats import chi2_contingency, fisher_exact, random_table
+    from scipy.stats import chi2_contingency, random_table
 
     table = np.array(right_wrong)
     if len(table) == 2:
-        found = fisher_exact(table)
-        return Outcome("fisher", float(found.statistic), min(1.0, float(found.pvalue)))
+        return fisher(right_wrong)
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     df = len(table) - 1
     if not columns.all():  # all are right, or all are wrong
@@ -75,7 +77,13 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
     return Outcome(name, statistic, p, df)
 
 
-FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
+def fisher(table: Sequence[Sequence[int]]) -> Outcome:
+    """Test two rows of two counts by Fisher's exact test; the statistic is the odds ratio, NaN for 0 / 0."""
+    from scipy.stats import fisher_exact
+
+    found = fisher_exact(table)
+    # Rounding may give a little more than 1.
+    return Outcome("fisher", float(found.statistic), min(1.0, float(found.pvalue)))
 
 
 def choose_mcnemar(discordant: int) -> str:
@@ -83,14 +91,15 @@ def choose_mcnemar(discordant: int) -> str:
     return "mcnemar-exact" if discordant < FEW_DISCORDANT else "mcnemar-chi2"
 
 
-def mcnemar(only_a: int, only_b: int) -> Outcome:
+def mcnemar(only_a: int, only_b: int, name: str = "") -> Outcome:
     """Compare the accuracy of two classifiers by McNemar's test (1947).
 
-    The arguments count the items that only the first, or only the second, classifier gets right.
+    The arguments count the items that only the first, or only the second, classifier gets right. `name` is
+    the form of the test; by default, the one that `choose_mcnemar` chooses.
     """
     from statsmodels.stats.contingency_tables import mcnemar as test
 
-    name = choose_mcnemar(only_a + only_b)
+    name = name or choose_mcnemar(only_a + only_b)
     exact = name == "mcnemar-exact"
     found = test([[0, only_a], [only_b, 0]], exact=exact, correction=True)
     return Outcome(name, float(found.statistic), min(1.0, float(found.pvalue)), None if exact else 1)
@@ -106,9 +115,6 @@ def cochran_q(right: Floats) -> Outcome:
         return Outcome("cochran-q", 0.0, 1.0, k - 1)
     found = cochrans_q(right)
     return Outcome("cochran-q", float(found.statistic), float(found.pvalue), k - 1)
-
-
-_NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
 
 
 def choose_for_degradation(
@@ -140,7 +146,7 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
 
     p is NaN if a sample has fewer than 3 values, or if both are constant with different values.
     """
-    from scipy.stats import mannwhitneyu, shapiro, ttest_ind
+    from scipy.stats import mannwhitneyu, shapiro
 
     if min(len(a), len(b)) < 3:
         return Samples(Outcome(choose_for_degradation(len(a), len(b)), np.nan, np.nan), None)
@@ -148,15 +154,39 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         warnings.simplefilter("ignore")  # Shapiro's test of equal values, and equal samples
         normal = float(shapiro(a).pvalue), float(shapiro(b).pvalue)
         name = choose_for_degradation(len(a), len(b), normal)
-        found = ttest_ind(a, b, equal_var=False) if name == "welch-t" else mannwhitneyu(a, b)
-    p = float(found.pvalue)
+        if name == "welch-t":  # also for constant values, of which Shapiro's p is 1
+            return Samples(welch(a, b), normal)
+        found = mannwhitneyu(a, b)
+    return Samples(Outcome(name, float(found.statistic), float(found.pvalue)), normal)
+
+
+def welch(a: Floats, b: Floats) -> Outcome:
+    """Compare the means of two samples, (n,) and (m,) values, by Welch's t-test (1947).
+
+    The statistic is NaN if both samples are constant; p is then 1 for equal and NaN for different values.
+    """
+    from scipy.stats import ttest_ind
+
     if np.ptp(a) == np.ptp(b) == 0:  # without any spread, there is no error to compare with
-        return Samples(Outcome(name, np.nan, 1.0 if a[0] == b[0] else np.nan), normal)
-    # Equal samples give NaN for p; they do not differ.
-    return Samples(Outcome(name, float(found.statistic), 1.0 if p != p else p), normal)
+        return Outcome("welch-t", math.nan, 1.0 if a[0] == b[0] else math.nan)
+    found = ttest_ind(a, b, equal_var=False)
+    return Outcome("welch-t", float(found.statistic), float(found.pvalue))
 
 
-_MOST_EXACT = 20  # largest number of differences for an exact test
+def rank_correlation(a: Floats, b: Floats) -> Outcome:
+    """Test whether (n,) values are independent of other (n,) values by Spearman's rho, the statistic.
+
+    p comes from the t distribution; `simllm.stats.correlation.spearman` takes time for one from permutations.
+    Items with a NaN are left out. Rho and p are NaN for fewer than three items, or for constant values.
+    """
+    from scipy.stats import spearmanr
+
+    known = ~np.isnan(a) & ~np.isnan(b)
+    a, b = a[known], b[known]
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return Outcome("spearman-t", math.nan, math.nan)
+    found = spearmanr(a, b)
+    return Outcome("spearman-t", float(found.statistic), float(found.pvalue))
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
@@ -236,9 +266,6 @@ def compare_group_means(values: Sequence[Floats]) -> Outcome:
     return Outcome("kruskal-wallis", float(found.statistic), float(found.pvalue), len(values) - 1)
 
 
-MANY_DATA_SETS = 6  # from this number on, a test compares data sets instead of items
-
-
 def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, discordant: int = 0) -> str:
     """Choose the significance test that compares two or more classifiers on the same items.
 
@@ -260,6 +287,7 @@ def holm(p_values: Sequence[float] | Floats) -> list[float]:
 
     The correction limits the probability of at least one false positive in the whole family.
     """
+    # By hand, because `simllm compare` and `simllm repair` run without statsmodels.
     corrected, least = [math.nan] * len(p_values), 0.0
     # NaN is a test that was not possible: it stays NaN, and the family is smaller.
     order = [int(i) for i in np.argsort(p_values, kind="stable") if not math.isnan(p_values[i])]

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from sklearn import metrics
 
-from simllm.stats.classification import binary_metrics, bootstrap, count, quantiles
+from simllm.stats.classification import binary_metrics, bootstrap, count
+from simllm.stats.resampling import interval
 from tests.benchmarks import machine
 
 
@@ -28,7 +29,7 @@ def intervals(n, resamples):
     begun = time.perf_counter()
     for _ in range(20):
         draws = bootstrap(count(gold, predicted, 2), binary_metrics)
-        ours = {name: quantiles(values, n) for name, values in draws.items()}
+        ours = {name: interval(values, n) for name, values in draws.items()}
     seconds = (time.perf_counter() - begun) / 20
     functions = {
         "f1": lambda a, b: metrics.f1_score(a, b, pos_label=0),

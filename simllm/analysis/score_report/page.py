@@ -1,4 +1,4 @@
-"""Figures of the score report as SVG elements: distributions of scores, scatter plots of two metrics."""
+"""The page of the score report: its figures, the data of its table, and the page itself."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from simllm.analysis.score_report.sentences import (
     group_means,
     mean_with_interval,
     number_ranges,
-    spearman_with_p,
     write_sentences,
 )
 from simllm.array_types import Floats
 from simllm.io import tables
 from simllm.io.html_page import render
 from simllm.io.svg_figure import BLUE, Figure, style, svg_element
-from simllm.io.tables import format_count, format_number, format_p_value
+from simllm.io.tables import format_count, format_number
 from simllm.scoring.scores import DOUBTFUL, SIMILAR
+from simllm.stats.significance import rank_correlation
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
 UNRELATED_TEXTS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
@@ -164,9 +164,6 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     return {} if all(own is None for own in words) else {"changedBy": words}
 
 
-_NONE = "\u2013"  # a dash, in place of a missing number
-
-
 def render_report(scored: ScoredPairs, command: str, comparison: Comparison | None = None) -> str:
     """Render the report of at least one pair as a self-contained HTML page that shows its command line.
 
@@ -207,8 +204,6 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
         longest=LONGEST_SHOWN,
         has_cut=any(is_cut(scored, int(i)) for i in choose_pairs(scored)),
         data=page_data_json(scored, fields),
-        number=lambda value: _NONE if value is None else format_number(value),
-        probability=lambda p: _NONE if p is None else format_p_value(p),
         command=command,
     )
 
@@ -220,6 +215,6 @@ def _scatters(scored: ScoredPairs) -> list[tuple[str, float, str]]:
         return []
     main, *others = scored.scores.items()
     return [
-        (name, spearman_with_p(main[1], values)[0], draw_scatter(main, (name, values)))
+        (name, rank_correlation(main[1], values).statistic, draw_scatter(main, (name, values)))
         for name, values in others
     ]

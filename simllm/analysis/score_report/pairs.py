@@ -1,4 +1,4 @@
-"""Shortening of very long texts and ids: the page of the score report shows only their beginning."""
+"""The scored pairs of a report: flags, word overlap, explained pairs, and the choice of those to show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,15 @@ from simllm.model.scale import ScoreScale
 from simllm.scoring.scores import SIMILAR
 from simllm.text_cleaning import clean
 
-if TYPE_CHECKING:
-    from simllm.metric import SimLLM
-
 LONGEST_SHOWN = 2_000  # characters of a text that the page shows
+# JavaScript's white space: the script of the page splits texts there.
+_SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
+_CHUNK = 10_000  # texts that are tokenized at once
+LONGEST_EXPLAINED = 30  # words of a text that is explained; the cost grows with the number of words
+_LONGEST_TOKENS = 64  # guards against words of very many tokens
+MOST = 5_000  # pairs that a page shows; more make it slow
+_OF_A_KIND = 500  # pairs with the lowest scores, as many with the highest scores, and so on
+_SEED = 12345
 
 
 def is_cut(scored: ScoredPairs, i: int) -> bool:
@@ -52,10 +57,6 @@ def _exact(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _exact(item) for key, item in value.items()}
     return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
-
-
-# JavaScript's white space: the script of the page splits texts there.
-_SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 
 
 def word_overlap(candidates: Sequence[str], references: Sequence[str]) -> Floats:
@@ -93,9 +94,6 @@ def _words(text: str) -> set[str]:
 def _normal(word: str) -> str:
     """Convert a word to lower case and keep only its letters, combining marks and digits."""
     return "".join(character for character in word.lower() if unicodedata.category(character)[0] in "LMN")
-
-
-_CHUNK = 10_000  # texts that are tokenized at once
 
 
 def flag_empty(texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
@@ -260,10 +258,6 @@ class ScoredPairs:
         return flag_changed(list(self.changed.values()), len(self))
 
 
-LONGEST_EXPLAINED = 30  # words of a text that is explained; the cost grows with the number of words
-_LONGEST_TOKENS = 64  # guards against words of very many tokens
-
-
 def explain_changed_pairs(
     metrics: Mapping[str, SimLLM], scored: ScoredPairs
 ) -> dict[str, dict[int, list[str]]]:
@@ -309,11 +303,6 @@ def number_of_explained(n: int) -> int:
 def _texts(scored: ScoredPairs, name: str, i: int) -> tuple[str, str]:
     """Return the candidate, from the system `name`, and the reference of pair `i`."""
     return scored.candidates[name if scored.has_systems else ""][i], scored.references[i]
-
-
-MOST = 5_000  # pairs that a page shows; more make it slow
-_OF_A_KIND = 500  # pairs with the lowest scores, as many with the highest scores, and so on
-_SEED = 12345
 
 
 def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:

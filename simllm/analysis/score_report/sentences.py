@@ -1,4 +1,4 @@
-"""Mean scores of groups of text pairs; a t-test compares each group with all pairs outside the group."""
+"""What the score report says: means of groups of pairs, and sentences about the results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ import numpy as np
 from simllm.analysis.comparison import Comparison
 from simllm.analysis.score_report.pairs import LONGEST_EXPLAINED, ScoredPairs
 from simllm.array_types import Floats
+from simllm.io import tables
 from simllm.io.tables import format_count, format_number, format_p_value
 from simllm.model.scale import ScoreScale
 from simllm.scoring.scores import SIMILAR
-from simllm.stats.significance import holm
+from simllm.stats.intervals import mean_interval
+from simllm.stats.significance import holm, rank_correlation, welch
 from simllm.text_cleaning import encodable
 
 LENGTH = "words in the reference"
@@ -37,10 +39,11 @@ class GroupMean:
         name: The name of the group, such as "java".
         n: Number of pairs in the group whose score is not NaN.
         mean: The mean score of the group; NaN if n is 0.
-        low: Lower bound of the mean's 95% interval (Student's t); None if n is less than 2.
+        low: Lower bound of the mean's 95% interval (Student's t); None for fewer than 2, or for equal scores.
         difference: The mean score of the group minus that of all other pairs; None if no others exist.
         p: The p-value of Welch's t-test of this difference, corrected by Holm's method for the number of
-            groups. None if fewer than three pairs are in the group, or fewer than three outside it.
+            groups. None if fewer than three pairs are in the group, or fewer than three outside it, or if
+            both have equal scores.
     """
 
     name: str
@@ -54,15 +57,9 @@ class GroupMean:
 
 def mean_with_interval(name: str, values: Floats) -> GroupMean:
     """Compute the mean of (n,) scores without NaN, and its 95% interval; `difference` and `p` stay None."""
-    from scipy.stats import t
-
     known = values[~np.isnan(values)]
-    n = len(known)
-    if n < 2:
-        return GroupMean(name, n, float(known.mean()) if n else float("nan"), None, None)
-    mean, error = float(known.mean()), float(known.std(ddof=1)) / n**0.5
-    width = float(t.ppf(0.975, n - 1)) * error
-    return GroupMean(name, n, mean, mean - width, mean + width)
+    mean = float(known.mean()) if len(known) else math.nan
+    return GroupMean(name, len(known), mean, *tables.finite(mean_interval(known)))
 
 
 def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
@@ -84,10 +81,10 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
         if len(others):
             group = replace(group, difference=group.mean - float(others.mean()))
         if group.n >= _FEWEST and len(others) >= _FEWEST:
-            tested.append((len(found), _welch(scores[inside], others)))
+            tested.append((len(found), welch(scores[inside & ~np.isnan(scores)], others).p))
         found.append(group)
     for (place, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
-        found[place] = replace(found[place], p=p)
+        found[place] = replace(found[place], p=tables.finite(p))
     return found
 
 
@@ -130,17 +127,6 @@ def _order(name: str) -> tuple[float, str]:
     """Return the sorting key of a group's name: names that begin with a number come first, by this number."""
     first = name.partition(" ")[0]
     return (float(first), name) if re.fullmatch(_NUMBER, first) else (float("inf"), name)
-
-
-def _welch(a: Floats, b: Floats) -> float:
-    """Return the p-value of Welch's t-test of two samples; NaN values in the first do not count."""
-    from scipy.stats import ttest_ind
-
-    a = a[~np.isnan(a)]
-    # The test is undefined if each sample has one repeated value.
-    if np.ptp(a) == np.ptp(b) == 0:
-        return 1.0
-    return float(ttest_ind(a, b, equal_var=False).pvalue)
 
 
 def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison | None) -> list[str]:
@@ -215,7 +201,8 @@ def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) ->
     if numbers is None:
         return ""
     rank = {number: i for i, number in enumerate(sorted(set(numbers)))}  # the numbers may be very large
-    rho, p = spearman_with_p(np.array([rank[number] for number in numbers], float), scores)
+    test = rank_correlation(np.array([rank[number] for number in numbers], float), scores)
+    rho, p = test.statistic, test.p
     if math.isnan(rho):
         return ""
     found = f"(Spearman's \u03c1 = {format_number(rho)}, p {format_p_value(p, sign=True)})"
@@ -300,18 +287,3 @@ def _share(count: int, n: int) -> str:
     percent = 100 * count / n
     shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
     return f"{format_count(count, 'pair')} ({shown})"
-
-
-def spearman_with_p(a: Floats, b: Floats) -> tuple[float, float]:
-    """Return Spearman's correlation of two (n,) columns without NaN, and its p-value.
-
-    Both are NaN if fewer than three rows are left, or if all numbers of a column are equal.
-    """
-    from scipy.stats import spearmanr
-
-    known = ~np.isnan(a) & ~np.isnan(b)
-    a, b = a[known], b[known]
-    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan, math.nan
-    found = spearmanr(a, b)
-    return float(found.statistic), float(found.pvalue)

@@ -81,6 +81,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import metric_classifier, report
         from simllm.evaluation.classifiers.protocol import main_split
+        from simllm.io.report import check_report
         from simllm.metrics import registry
     matrices = {}
     for text in options.matrix:
@@ -95,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
     output_file.check_output(options.output, inputs, options.overwrite)
-    report.check(options.out, inputs)
+    check_report(options.out, report.KIND, inputs)
     about = report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()
     if options.ratings:

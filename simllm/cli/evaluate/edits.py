@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> None:
     with packages.require_eval_extra(), packages.require_code_extra():
         from simllm.evaluation.code_edits import report
         from simllm.evaluation.code_edits.study import METRICS, run_study
+        from simllm.io.report import check_report
     try:
         top = sorted({int(k) for k in options.top.split(",")})
     except ValueError:
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
     output_file.check_output(options.output, options.items, options.overwrite)
-    report.check(options.out, options.items)
+    check_report(options.out, report.KIND, options.items)
     names = shared_options.chosen_names(options.metrics) if options.metrics is not None else METRICS
     names = shared_options.with_code_options(names, options)
     study = run_study(options.items, names, top, options.language, options.as_published)

@@ -90,11 +90,12 @@ def run(options: argparse.Namespace) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import judges, report
+        from simllm.io.report import check_report
         from simllm.metrics import registry
     # The questions to the tool cost most: whatever can be wrong is checked before.
     given = [file for file in (options.recorded, options.items, options.variants) if file]
     output_file.check_output(options.output, given, options.overwrite)
-    report.check(options.out, given)
+    check_report(options.out, report.KIND, given)
     items, warned = _read_items(options)
     if options.command and not options.judge:
         _check_judged_by(options, items)
@@ -222,7 +223,7 @@ def _ask(
     from simllm.evaluation.metamorphic.tool import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
-    OutputFolder(options.out, report.CONTENT).own()
+    OutputFolder(options.out, report.KIND.content).own()
     OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
         # The lock keeps a second process from asking the same questions and writing into the same file.

@@ -41,13 +41,14 @@ def run(options: argparse.Namespace) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation.metric_study import report
         from simllm.evaluation.metric_study.study import QUESTIONS, run_study
+        from simllm.io.report import check_report
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
     output_file.check_output(options.output, options.ratings, options.overwrite)
-    report.check(options.out, options.ratings)
+    check_report(options.out, report.KIND, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model
     names = shared_options.chosen_names(options.metrics, model)

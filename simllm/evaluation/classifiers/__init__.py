@@ -16,8 +16,8 @@ makes the figures mean less. The modules share these words and arguments:
 - A column of groups, such as "language", divides the items; an empty value belongs to no group.
 """
 
-from simllm.evaluation.classifiers.conclusions import find_warnings as find_warnings
 from simllm.evaluation.classifiers.predictions import Predictions as Predictions
 from simllm.evaluation.classifiers.predictions import read as read
 from simllm.evaluation.classifiers.protocol import ClassifierStudy as ClassifierStudy
 from simllm.evaluation.classifiers.protocol import evaluate as evaluate
+from simllm.evaluation.classifiers.warnings import find_warnings as find_warnings

@@ -18,9 +18,9 @@ from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.metrics import LOWER_IS_BETTER, compute_metrics, measure, strict_value
 from simllm.evaluation.classifiers.predictions import positive_scores
 from simllm.evaluation.classifiers.significance import Answer, Finding, answer, describe_discordant, is_right
-from simllm.stats.classification import bootstrap, compare_aucs, quantiles
+from simllm.stats.classification import bootstrap, compare_aucs
 from simllm.stats.intervals import Z, mean_interval, paired_difference
-from simllm.stats.resampling import paired_permutation
+from simllm.stats.resampling import interval, paired_permutation
 from simllm.stats.significance import (
     MANY_DATA_SETS,
     Outcome,
@@ -92,14 +92,14 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
     if runs > 1:
         differences = first - second
         outcome = paired_permutation(differences)
-        effect, interval = outcome.statistic, mean_interval(differences)
+        effect, ends = outcome.statistic, mean_interval(differences)
         why = (
             f"2 classifiers on the same {n} items, with up to {runs} runs or folds, which are averaged first."
         )
     else:
         only_a, only_b = int((first > second).sum()), int((first < second).sum())
         outcome = mcnemar(only_a, only_b)
-        effect, interval = paired_difference(only_a, only_b, n)
+        effect, ends = paired_difference(only_a, only_b, n)
         why = (
             f"2 classifiers on the same {n} items; only {a} is right on {only_a}, only {b} on {only_b}: "
             f"{describe_discordant(only_a + only_b)}."
@@ -113,7 +113,7 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
         outcome=outcome,
         why=why,
         effect=effect,
-        interval=interval,
+        interval=ends,
         words=f"{words} ({high:.3f} against {low:.3f})",
     )
 
@@ -152,7 +152,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
                 outcome=Outcome("none: interval only", math.nan, math.nan),
                 why=f"The {len(both)} common items are resampled with both answers.",
                 effect=effect,
-                interval=quantiles(drawn, len(both)),
+                interval=interval(drawn, len(both)),
                 words=words if effect else f"On common items, {a} and {b} have the same {metric}",
             )
         )

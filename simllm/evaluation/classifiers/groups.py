@@ -14,7 +14,8 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.predictions import COLUMNS, INVENTED, KEYS, PLACE, positive_scores
+from simllm.evaluation.classifiers.labels import INVENTED
+from simllm.evaluation.classifiers.predictions import COLUMNS, KEYS, PLACE, positive_scores
 from simllm.stats.classification import compare_aucs
 from simllm.stats.resampling import paired_permutation
 from simllm.stats.significance import mcnemar

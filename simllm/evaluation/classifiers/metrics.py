@@ -1,4 +1,4 @@
-"""Estimate of a metric: its value with its 95% interval."""
+"""Performance of one classifier: metrics with intervals, and the calibration of its probabilities."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import numpy as np
 from pandas import DataFrame
 
 from simllm.array_types import Floats, Ints
-from simllm.evaluation.classifiers.predictions import INVENTED, chances_of, positive_scores
+from simllm.evaluation.classifiers.labels import INVENTED
+from simllm.evaluation.classifiers.predictions import chances_of, positive_scores
+from simllm.io import tables
 from simllm.stats import classification
-from simllm.stats.calibration import Bin, calibration_errors, consistency, reliability
-from simllm.stats.classification import area_under_roc, auc_interval, bootstrap, quantiles
+from simllm.stats.calibration import Bin, brier_score, calibration_errors, consistency, log_loss, reliability
+from simllm.stats.classification import area_under_roc, auc_interval, bootstrap
 from simllm.stats.intervals import wilson
+from simllm.stats.resampling import interval
+
+_BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
+_PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
+LOWER_IS_BETTER = ("brier", "log_loss")
 
 
 @dataclass(frozen=True)
@@ -29,46 +36,7 @@ class Estimate:
 
 def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
     """Make an estimate from numbers of which NaN becomes None."""
-    return Estimate(*(finite(number) for number in (value, low, high)))
-
-
-def finite(value: float) -> float | None:
-    """Convert NaN to None."""
-    return None if math.isnan(value) else value
-
-
-# As in scikit-learn, a smaller probability (below 2.2e-16) is raised to this number, so that the log loss
-# stays finite: an item whose true class has the probability 0 adds 36.04 nats.
-LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-
-
-def binary_brier(chances: Floats, labels: Floats) -> float:
-    """Compute the mean of (probability - label)²."""
-    return float(((chances - labels) ** 2).mean())
-
-
-def multiclass_brier(chances: Floats, gold: Ints) -> float:
-    """Compute the mean over items of the sum of the k squared errors.
-
-    An error is the difference from 1 for the true class, and from 0 for the other classes.
-    """
-    squares = ((chances - np.eye(chances.shape[1])[gold]) ** 2).sum(axis=1)
-    return float(squares.mean())
-
-
-def binary_log_loss(chances: Floats, labels: Floats) -> float:
-    """Compute the log loss of a classifier with two classes."""
-    return _log_loss(np.where(labels == 1, chances, 1 - chances))
-
-
-def multiclass_log_loss(chances: Floats, gold: Ints) -> float:
-    """Compute the log loss of a classifier with k classes."""
-    return _log_loss(chances[np.arange(len(gold)), gold])
-
-
-def _log_loss(chances: Floats) -> float:
-    """Compute the log loss from the (n,) probabilities of the items' true classes."""
-    return float(-np.log(chances.clip(LEAST_PROBABILITY)).mean())
+    return Estimate(*tables.finite([value, low, high]))
 
 
 def rank_two_classes(
@@ -115,7 +83,7 @@ def rank_classes(
         own = gold == number
         chance = table[:, number]
         area = area_under_roc(chance[own], chance[~own]) if 0 < own.sum() < len(own) else math.nan
-        areas[label] = finite(area)
+        areas[label] = tables.finite(area)
     present = [area for area in areas.values() if area is not None]
     metrics = {"macro_auc": Estimate(float(np.mean(present)) if present else None)}
     # An AUC over pairs is not defined if a class has no item.
@@ -123,8 +91,8 @@ def rank_classes(
         # scikit-learn refuses rows that do not add up to 1; ours may be rounded.
         pairs = roc_auc_score(gold, table / table.sum(axis=1, keepdims=True), multi_class="ovo")
         metrics["macro_auc_one_vs_one"] = Estimate(float(pairs))
-    metrics["brier"] = Estimate(multiclass_brier(table, gold))
-    metrics["log_loss"] = Estimate(multiclass_log_loss(table, gold))
+    metrics["brier"] = Estimate(brier_score(table, np.eye(len(labels))[gold]))
+    metrics["log_loss"] = Estimate(log_loss(table[np.arange(len(gold)), gold]))
     return metrics, areas
 
 
@@ -205,16 +173,12 @@ def _measure(
     equal = calibration_errors(reliability(chance, label, bins, equal_mass=True))
     more: Mapping[str, Any] = {}
     if is_positive:
-        more = {"brier": binary_brier(chance, label), "log_loss": binary_log_loss(chance, label)}
+        true = np.where(label == 1, chance, 1 - chance)
+        more = {"brier": brier_score(chance, label), "log_loss": log_loss(true)}
     if details:
         expected, p = consistency(chance, label, bins)
         more = {**more, "expected_if_calibrated": expected, "p": p}
     return Calibration(*calibration_errors(diagram), *equal, diagram, **more)
-
-
-_BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
-_PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
-LOWER_IS_BETTER = ("brier", "log_loss")
 
 
 @dataclass(frozen=True)
@@ -333,13 +297,13 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
     metrics = {}
     for name, value in values.items():
         if name not in _PROPORTIONS:
-            low, high = quantiles(drawn[name], items) if drawn else (math.nan, math.nan)
+            low, high = interval(drawn[name], items) if drawn else (math.nan, math.nan)
         else:
             # Accuracy of more than two classes has no entry in the ratios.
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
             low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)
         metrics[name] = make_estimate(float(value), low, high)
-    strict = {name: finite(float(value)) for name, value in compute(counts).items()}
+    strict = {name: tables.finite(float(value)) for name, value in compute(counts).items()}
     each = {} if is_binary else classification.class_metrics(parsed)
     per_class: dict[str, dict[str, float | None]] = {}
     for number, label in enumerate(labels if each else ()):
@@ -371,3 +335,22 @@ def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratio
         if not n
     ]
     return found + ["mcc"] * any((each > 0).sum() < 2 for each in sums.values())
+
+
+def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
+    """Compute the mean of each metric over the parts of a split, without metrics undefined for any part."""
+    parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
+    names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
+    return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
+
+
+def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
+    """Split a table of predictions into its parts."""
+    return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
+
+
+def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
+    """Average a metric over parts; None if one is undefined."""
+    values = [part.metrics[name].value for part in parts]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None

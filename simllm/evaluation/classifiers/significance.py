@@ -1,4 +1,7 @@
-"""Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`)."""
+"""Questions about one classifier, with the significance tests that answer them.
+
+A test gives a `Finding`; after the correction for several tests, the report shows it as an `Answer`.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame, Series
 
+from simllm.array_types import Floats
+from simllm.evaluation.classifiers.metrics import (
+    LOWER_IS_BETTER,
+    class_numbers,
+    compute_metrics,
+    folds_and_sets,
+    measure,
+    strict_value,
+)
+from simllm.stats.classification import bootstrap, count
 from simllm.stats.intervals import independent_interval, mean_interval, paired_difference, wilson
-from simllm.stats.resampling import paired_permutation
+from simllm.stats.resampling import interval, paired_permutation
 from simllm.stats.significance import (
     FEW_DISCORDANT,
     Outcome,
     compare_group_means,
     compare_groups,
+    compare_samples,
     compare_with_chance,
     holm,
     mcnemar,
@@ -177,7 +191,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     wrong = parsed[~is_right(parsed)]
     false_positive = int((wrong["predicted"] == labels[0]).sum())
     false_negative = len(wrong) - false_positive
-    effect, interval = paired_difference(false_positive, false_negative, len(parsed))
+    effect, ends = paired_difference(false_positive, false_negative, len(parsed))
     label = labels[0] if false_positive > false_negative else labels[1]
     words = f"{name} answers {label} more often than it is true"
     if false_positive == false_negative:
@@ -189,7 +203,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
         why=f"{false_positive} items are falsely {labels[0]} and {false_negative} falsely {labels[1]}: "
         f"{describe_discordant(false_positive + false_negative)}.",
         effect=effect,
-        interval=interval,
+        interval=ends,
         words=words,
     )
 
@@ -259,3 +273,61 @@ def describe_discordant(count: int) -> str:
     """
     side = "below" if count < FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {FEW_DISCORDANT}"
+
+
+def ask_degradation(
+    name: str, validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
+) -> Finding:
+    """Test whether a metric is worse on the parts of the test data than on those of the validation data."""
+    found = [
+        [strict_value(measure(own, labels, details=False), metric) for own in folds_and_sets(rows)]
+        for rows in (validation, test)
+    ]
+    folds, sets = (np.array([value for value in values if value is not None], float) for values in found)
+    outcome, shapiro = compare_samples(folds, sets)
+    effect = float(sets.mean() - folds.mean()) if len(folds) and len(sets) else None
+    if effect and metric in LOWER_IS_BETTER:
+        effect = -effect  # `strict_value` negates such a metric
+    why = f"{len(folds)} validation folds and {len(sets)} test sets"
+    if shapiro:
+        why += f"; Shapiro's p is {format_p(shapiro[0])} and {format_p(shapiro[1])}."
+    else:
+        why += "; a test needs 3 of each."
+    words = f"{metric} of {name} is not defined on both"
+    if effect is not None:
+        side = "lower" if effect < 0 else "higher"
+        words = f"On test data, {metric} of {name} is {abs(effect):.3f} {side} than on validation data"
+        words = words if effect else f"{metric} of {name} is the same on test and validation data"
+    return Finding(
+        question=f"Is {name} worse on test data than on validation data?",
+        classifiers=[name],
+        outcome=outcome,
+        why=why,
+        effect=effect,
+        interval=_degradation_interval(validation, test, labels, metric),
+        words=words,
+        assumptions="Folds and test sets are independent; folds that share training data are not quite.",
+    )
+
+
+def _degradation_interval(
+    validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
+) -> tuple[float, float] | None:
+    """Compute a bootstrap interval of the mean on test data minus that on validation data.
+
+    None if the metric cannot be computed from labels alone.
+    """
+    means: list[Floats] = []
+    # The interval is as uncertain as the smaller of the two samples.
+    fewest = min(len(rows.drop_duplicates(["data_set", "item"])) for rows in (test, validation))
+    for rows in (test, validation):
+        drawn = []
+        for seed, own in enumerate(folds_and_sets(rows)):
+            counts = count(*class_numbers(own, labels), len(labels))
+            # Each part needs a seed of its own, or all parts would be resampled alike.
+            values = bootstrap(counts, compute_metrics(labels), seed + len(means)).get(metric)
+            if values is None:
+                return None
+            drawn.append(values)
+        means.append(np.mean(drawn, axis=0))
+    return interval(means[0] - means[1], fewest)

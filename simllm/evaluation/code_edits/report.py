@@ -1,10 +1,8 @@
-"""LaTeX tables of a study of code edits."""
+"""The report of a study of code edits: page, JSON and LaTeX."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,71 +10,33 @@ from typing import Any
 import numpy as np
 
 from simllm.evaluation.code_edits.study import UNCHANGED, EditStudy
-from simllm.io import output_file, tables
-from simllm.io.html_page import render
-from simllm.io.output_folder import OutputFolder
-from simllm.io.packages import versions
+from simllm.io.report import ReportKind, write_report
 from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.io.tables import escape_latex, format_number, format_p_value, latex_table, short_label
 from simllm.metrics import registry
 from simllm.metrics.code.similarity import edits
 
-
-def latex(study: EditStudy) -> str:
-    """Return a table of mean scores with intervals, and one of `EditStudy.summaries`."""
-    header = ["System", *map(escape_latex, study.comparisons)]
-    rows = []
-    for place, system in enumerate(study.systems):
-        found = [comparison.systems[place] for comparison in study.comparisons.values()]
-        cells = [
-            f"{format_number(one.mean)} [{format_number(one.low)}, {format_number(one.high)}]"
-            for one in found
-        ]
-        rows.append([escape_latex(short_label(system.name)), *cells])
-    # The first system has all keys; the baseline, which comes last, has no TOP-k.
-    keys = list(next(iter(study.summaries.values())))
-    others = [
-        [escape_latex(short_label(name)), *(format_cell(figures.get(key)) for key in keys)]
-        for name, figures in study.summaries.items()
-    ]
-    return "% \\usepackage{booktabs}\n\n" + "\n".join(
-        [
-            latex_table("Means and 95\\% intervals.", "edits", header, rows),
-            latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
-        ]
-    )
-
-
-def format_cell(value: float | None) -> str:
-    """Format a number for a table, with up to three decimals; "n/a" if it is None or NaN."""
-    return "n/a" if value is None or math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-_LIBRARIES = ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter")
-_CONTENT = "a report on code edits"
-_NAMES = ("edits.json", "tables.tex", "report.html")
+KIND = ReportKind(
+    "a report on code edits",
+    "edits.json",
+    Path(__file__).with_name("edit_report.html"),
+    ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter"),
+)
 _MOST_EXAMPLES = 10
 _MOST_PANELS = 8  # metrics in the figure
 
 
-def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check before the computations that a report can be written to a folder, apart from the sources."""
-    OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
-    OutputFolder(folder).check_apart(sources)
-
-
 def write(study: EditStudy, folder: Path, command: str) -> None:
-    """Write `report.html`, `edits.json` and `tables.tex`.
-
-    An earlier report is replaced, other files are kept, and a folder that simllm did not write is an
-    `InputError`. The report shows the command line.
-    """
-    facts = {"command": command, "versions": versions(_LIBRARIES)}
-    figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with OutputFolder(folder, _CONTENT).replacing() as partial:
-        output_file.write(partial / "edits.json", figures + "\n")
-        output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
-        output_file.write(partial / "report.html", html(study, facts))
+    """Write `report.html`, `edits.json` and `tables.tex`, and replace an earlier report."""
+    page = {
+        "study": study,
+        "figure": _figure(study),
+        "conclusions": write_conclusions(study),
+        "examples": choose_examples(study),
+        "lower_is_better": registry.lower_is_better,
+        "cell": format_cell,
+    }
+    write_report(folder, KIND, command, numbers(study), page, latex=latex(study))
 
 
 def numbers(study: EditStudy) -> dict[str, Any]:
@@ -102,20 +62,32 @@ def numbers(study: EditStudy) -> dict[str, Any]:
     }
 
 
-def html(study: EditStudy, facts: dict[str, Any]) -> str:
-    """Render the report; `facts` has the keys "command" and "versions" (of libraries)."""
-    return render(
-        Path(__file__).with_name("edit_report.html"),
-        study=study,
-        figure=_figure(study),
-        conclusions=write_conclusions(study),
-        examples=choose_examples(study),
-        lower_is_better=registry.lower_is_better,
-        number=format_number,
-        cell=format_cell,
-        probability=format_p_value,
-        **facts,
-    )
+def latex(study: EditStudy) -> list[str]:
+    """Return a table of mean scores with intervals, and one of `EditStudy.summaries`."""
+    header = ["System", *map(escape_latex, study.comparisons)]
+    rows = []
+    for place, system in enumerate(study.systems):
+        found = [comparison.systems[place] for comparison in study.comparisons.values()]
+        cells = [
+            f"{format_number(one.mean)} [{format_number(one.low)}, {format_number(one.high)}]"
+            for one in found
+        ]
+        rows.append([escape_latex(short_label(system.name)), *cells])
+    # The first system has all keys; the baseline, which comes last, has no TOP-k.
+    keys = list(next(iter(study.summaries.values())))
+    others = [
+        [escape_latex(short_label(name)), *(format_cell(figures.get(key)) for key in keys)]
+        for name, figures in study.summaries.items()
+    ]
+    return [
+        latex_table("Means and 95\\% intervals.", "edits", header, rows),
+        latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
+    ]
+
+
+def format_cell(value: float | None) -> str:
+    """Format a number for a table, with up to three decimals; "n/a" if it is None or NaN."""
+    return "n/a" if value is None or math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def write_conclusions(study: EditStudy) -> list[str]:

@@ -1,4 +1,4 @@
-"""Judges: functions that decide whether a tool's answers are successes."""
+"""Judges, which decide whether a tool's answers are successes, and the agreement of answers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,23 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.results import SIDES, Draw
 from simllm.evaluation.metamorphic.tool import TIMEOUT, CommandRunner
+from simllm.io import tables
 from simllm.metrics.interface import Example, Metric
-from simllm.stats.resampling import LEAST_ITEMS, SEED, interval, resampled_means, sign_flip_p
+from simllm.stats.resampling import paired_mean
 
 Judge = Callable[[Sequence[Draw]], list[bool]]
+_PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
+# Programs that run a word as code after an option, and programs that run the words after them as code.
+_INTERPRETER = re.compile(
+    r"(?:ba|da|z|k|mk|c|tc|fi|a|rba|pw)?sh|busybox|powershell|(?:python|pypy|perl|ruby|php|lua)[\d.]*|"
+    r"node(?:js)?|deno|bun|R|Rscript|su|sudo|doas|script|env|nice|nohup|time|exec|command|setsid|stdbuf"
+)
+_RUNS_ALL = frozenset(
+    ("ssh", "rsh", "eval", "watch", "parallel", "xargs", "find", "awk", "gawk", "mawk", "sed")
+)
+_RUNS_NEXT = re.compile(r"-\w*[ceEprS]|--?(?:eval|exec|execute|command|print|expression|run|split-string)=?")
+_CODE = re.compile(r"[\s;|&$`()<>'\"\\]")  # characters of a template's word that is itself code
+_SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
@@ -83,20 +96,6 @@ def _failures(statuses: Sequence[str]) -> Iterator[str]:
     for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
         if count:
             yield f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures"
-
-
-_PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
-# Programs that run a word as code after an option, and programs that run the words after them as code.
-_INTERPRETER = re.compile(
-    r"(?:ba|da|z|k|mk|c|tc|fi|a|rba|pw)?sh|busybox|powershell|(?:python|pypy|perl|ruby|php|lua)[\d.]*|"
-    r"node(?:js)?|deno|bun|R|Rscript|su|sudo|doas|script|env|nice|nohup|time|exec|command|setsid|stdbuf"
-)
-_RUNS_ALL = frozenset(
-    ("ssh", "rsh", "eval", "watch", "parallel", "xargs", "find", "awk", "gawk", "mawk", "sed")
-)
-_RUNS_NEXT = re.compile(r"-\w*[ceEprS]|--?(?:eval|exec|execute|command|print|expression|run|split-string)=?")
-_CODE = re.compile(r"[\s;|&$`()<>'\"\\]")  # characters of a template's word that is itself code
-_SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
@@ -197,9 +196,9 @@ def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement 
         original, transformed = (own[side] for side in SIDES)
         # Without two answers about the original, there is no baseline for the noise of the draws.
         if len(original) > 1 and transformed:
-            across, within = list(product(original, transformed)), list(combinations(original, 2))
-            parts.append((len(pairs), len(across), len(within)))
-            pairs += across + within
+            across_sides, within_side = list(product(original, transformed)), list(combinations(original, 2))
+            parts.append((len(pairs), len(across_sides), len(within_side)))
+            pairs += across_sides + within_side
     if not parts:
         return None
     # All pairs at once, because metrics score in batches.
@@ -210,19 +209,5 @@ def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement 
             for at, first, second in parts
         ]
     )
-    differences = means[:, 0] - means[:, 1]
-    low = high = None
-    if len(parts) >= LEAST_ITEMS and np.ptp(differences) > 0:
-        low, high = interval(
-            resampled_means(differences[None], np.random.default_rng(SEED))[:, 0], len(parts)
-        )
-    across_mean, within_mean = means.mean(axis=0)
-    return OutputAgreement(
-        len(parts),
-        float(across_mean),
-        float(within_mean),
-        float(differences.mean()),
-        low,
-        high,
-        sign_flip_p(differences, np.random.default_rng(SEED)),
-    )
+    across, within = means.mean(axis=0).tolist()
+    return OutputAgreement(len(parts), across, within, *tables.finite(paired_mean(means[:, 0] - means[:, 1])))

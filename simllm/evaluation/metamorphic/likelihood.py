@@ -1,4 +1,4 @@
-"""The negative log-likelihood of code under a local causal language model."""
+"""The negative log-likelihood of code under a local causal language model, and what it explains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.results import ItemOutcome
+from simllm.io import tables
+from simllm.stats.significance import rank_correlation
 
 _LONGEST = 2048  # longest input in tokens, if the model's configuration does not give it
 
@@ -114,9 +116,6 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-_FEWEST = 3  # items for a correlation
-
-
 @dataclass(frozen=True)
 class RankCorrelation:
     """Spearman's correlation over n items; `rho` and `p` are None if it is not defined."""
@@ -162,10 +161,5 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
 
 def _correlate(a: Floats, b: Floats) -> RankCorrelation:
     """Compute Spearman's correlation of two (n,) arrays."""
-    from scipy.stats import spearmanr
-
-    n = len(a)
-    if n < _FEWEST or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return RankCorrelation(n, None, None)
-    found = spearmanr(a, b)
-    return RankCorrelation(n, float(found.statistic), float(found.pvalue))
+    found = rank_correlation(a, b)
+    return RankCorrelation(len(a), tables.finite(found.statistic), tables.finite(found.p))

@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 import difflib
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.evaluation.metamorphic.study import MetamorphicStudy, ToolResult
 from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy
-from simllm.io import tables
-from simllm.io.html_page import render
-from simllm.io.output_folder import OutputFolder
-from simllm.io.packages import versions
+from simllm.io.html_page import DASH
+from simllm.io.report import ReportKind, write_report
 from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
 from simllm.io.tables import format_count, format_number, format_p_value
 
-_LIBRARIES = ("numpy", "scipy")
-CONTENT = "a metamorphic study"  # of the folder, for its marker
-_PAGE, _FIGURES = "report.html", "metamorphic.json"
+KIND = ReportKind(
+    "a metamorphic study",
+    "metamorphic.json",
+    Path(__file__).with_name("metamorphic_report.html"),
+    ("numpy", "scipy"),
+    keeps_records=True,  # the tools' answers
+)
 _WORST = 5  # items that are shown with their code
 
 
-def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check before the computations that a report can be written to a folder, apart from the sources."""
-    OutputFolder(folder, CONTENT).check()
-    OutputFolder(folder).check_apart(sources)
-
-
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
-    """Write `report.html` and `metamorphic.json`, and replace an earlier report.
-
-    The folder may already contain the recorded answers. The report shows the command line.
-    """
-    facts = {"command": command, "versions": versions(_LIBRARIES)}
-    # The folder stays, because the tools' answers are in it; only the report's own files are replaced.
-    OutputFolder(folder, CONTENT).own()
-    OutputFolder(folder).write(_FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
-    OutputFolder(folder).write(_PAGE, html(study, facts))
+    """Write `report.html` and `metamorphic.json`, and replace an earlier report."""
+    page = {
+        "study": study,
+        "conclusions": write_conclusions(study),
+        "figures": {name: draw(found.study) for name, found in study.tools.items()},
+        "worst": {name: worst_items(study, found) for name, found in study.tools.items()},
+        "p": _p,
+        "ratio": lambda value: DASH if value is None else "∞" if value == math.inf else f"{value:.2f}",
+        "name": lambda tool: tool or "the tool",
+    }
+    write_report(folder, KIND, command, numbers(study), page)
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:
@@ -54,26 +51,7 @@ def numbers(study: MetamorphicStudy) -> dict[str, Any]:
         for part in (found["pooled"], *found["items"]):
             # JSON has no infinity.
             part["odds_ratio"] = "inf" if part["odds_ratio"] == math.inf else part["odds_ratio"]
-    finite: dict[str, Any] = tables.finite({"alpha": study.alpha, "tools": tools})
-    finite |= {"warnings": study.warnings, "restored": study.restored}
-    return finite
-
-
-def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
-    """Render the report; `facts` has the keys "command" and "versions" (of libraries)."""
-    return render(
-        Path(__file__).with_name("metamorphic_report.html"),
-        study=study,
-        conclusions=write_conclusions(study),
-        figures={name: draw(found.study) for name, found in study.tools.items()},
-        worst={name: worst_items(study, found) for name, found in study.tools.items()},
-        number=lambda value: "\u2013" if value is None else format_number(value),
-        p=_p,
-        ratio=lambda value: "\u2013" if value is None else "∞" if value == math.inf else f"{value:.2f}",
-        probability=lambda p: "\u2013" if p is None else format_p_value(p),
-        name=lambda tool: tool or "the tool",
-        **facts,
-    )
+    return {"alpha": study.alpha, "tools": tools, "warnings": study.warnings, "restored": study.restored}
 
 
 def write_conclusions(study: MetamorphicStudy) -> list[str]:

@@ -1,7 +1,4 @@
-"""Sentences that warn about figures of a metamorphic study which mean little or nothing.
-
-They stand on standard error, in the JSON and on the page.
-"""
+"""A metamorphic study: its results, and warnings about figures that mean little or nothing."""
 
 from __future__ import annotations
 
@@ -14,15 +11,21 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.counts import ItemOutcome, count_successes
 from simllm.evaluation.metamorphic.judges import Judge, OutputAgreement, judge_answers, measure_agreement
 from simllm.evaluation.metamorphic.likelihood import Likelihood
-from simllm.evaluation.metamorphic.results import SIDES, ItemFacts, Recorded, read_nll
+from simllm.evaluation.metamorphic.results import (
+    SIDES,
+    ItemFacts,
+    ItemOutcome,
+    Recorded,
+    count_successes,
+    read_nll,
+)
 from simllm.evaluation.metamorphic.success import MeanDifference, SuccessStudy, compare_means, study_success
 from simllm.io import reading
-from simllm.io.tables import format_count
+from simllm.io.tables import format_count, list_some
 from simllm.metrics.interface import Metric
-from simllm.stats.resampling import LEAST_ITEMS
+from simllm.stats.resampling import LEAST_ITEMS, least_p
 from simllm.stats.significance import holm
 
 _SHOWN = 3  # ids that a sentence names
@@ -50,8 +53,7 @@ def warn_of_study(
 def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[str]:
     """Yield sentences about differences, intervals and p-values that the data cannot support."""
     outcomes, n = study.outcomes, len(study.outcomes)
-    # The smallest p of a sign flip test: in two of 2^n choices, all signs agree.
-    least = min(1.0, 2.0 ** (1 - n))
+    least = least_p(n)
     if n < LEAST_ITEMS or least > alpha:
         no_interval = "; there is no interval" if n < LEAST_ITEMS else ""
         yield (
@@ -104,8 +106,7 @@ def _totals(outcomes: Sequence[ItemOutcome], side: int) -> tuple[int, int]:
 
 def _named(ids: Sequence[str], what: str) -> str:
     """Return a count of items with the first ids, such as "2 items (a, b)"."""
-    shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in ids[:_SHOWN])
-    return f"{format_count(len(ids), what)} ({shown}{', …' if len(ids) > _SHOWN else ''})"
+    return f"{format_count(len(ids), what)} ({list_some(ids, _SHOWN)})"
 
 
 def _verb(ids: Sequence[str], one: str, many: str) -> str:

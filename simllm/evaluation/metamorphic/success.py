@@ -1,4 +1,4 @@
-"""Fisher's and McNemar's tests of a tool's successes on originals and variants.
+"""Success rates of a tool on originals and variants, with tests of their difference.
 
 Fisher's tests are those of the thesis, so that results can be compared with it. Like the thesis, they treat
 all answers of a tool as independent, even several answers about one item; the p-value of `Pooled` is then too
@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood import Likelihood, correlate_with_likelihood
-from simllm.stats.resampling import LEAST_ITEMS, SEED, interval, resampled_means, sign_flip_p
-from simllm.stats.significance import holm
+from simllm.evaluation.metamorphic.results import ItemOutcome
+from simllm.io import tables
+from simllm.stats.resampling import paired_mean
+from simllm.stats.significance import fisher, holm, mcnemar
+
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -50,33 +53,22 @@ class Pooled:
 def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
     """Compare the successes on originals and variants, added up over all items."""
     table = np.sum([one.table for one in outcomes], axis=0).tolist()
-    return Pooled(table, odds_ratio(table), fisher_p(table))
-
-
-def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds ratio of a table such as `Pooled.table`."""
-    (done, failed), (done_transformed, failed_transformed) = table
-    above, below = done * failed_transformed, failed * done_transformed
-    if below:
-        return above / below
-    return math.inf if above else None
-
-
-def fisher_p(table: list[list[int]]) -> float:
-    """Return the two-sided p-value of Fisher's exact test of a table of two rows and two columns."""
-    from scipy.stats import fisher_exact
-
-    # Rounding may give a little more than 1.
-    return min(1.0, float(fisher_exact(table).pvalue))
+    return Pooled(table, *_odds_ratio_and_p(table))
 
 
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
     """Test each item, in the order of `outcomes`."""
-    p = [fisher_p(one.table) for one in outcomes]
+    tests = [_odds_ratio_and_p(one.table) for one in outcomes]
     return [
-        ItemTest(one.id, one.difference, odds_ratio(one.table), raw, corrected)
-        for one, raw, corrected in zip(outcomes, p, holm(p), strict=True)
+        ItemTest(one.id, one.difference, odds_ratio, p, corrected)
+        for one, (odds_ratio, p), corrected in zip(outcomes, tests, holm([p for _, p in tests]), strict=True)
     ]
+
+
+def _odds_ratio_and_p(table: list[list[int]]) -> tuple[float | None, float]:
+    """Run Fisher's test of a table such as `Pooled.table`."""
+    found = fisher(table)
+    return None if math.isnan(found.statistic) else found.statistic, found.p
 
 
 @dataclass(frozen=True)
@@ -95,17 +87,11 @@ class McNemar:
 
 def compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
     """Run McNemar's test; None if an item has more than one answer, or none, on a side."""
-    from scipy.stats import binomtest
-
     if any((one.original[1], one.transformed[1]) != (1, 1) for one in outcomes):
         return None
     lost = sum(one.difference < 0 for one in outcomes)
     won = sum(one.difference > 0 for one in outcomes)
-    # Without a discordant item, there is no evidence of a difference, and binomtest refuses n = 0.
-    return McNemar(lost, won, float(binomtest(lost, lost + won).pvalue) if lost + won else 1.0)
-
-
-_LEVEL = 0.05
+    return McNemar(lost, won, mcnemar(lost, won, "mcnemar-exact").p)
 
 
 @dataclass(frozen=True)
@@ -219,21 +205,9 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
     Several answers about the same item need not be independent.
     """
     rates = np.array([one.rates for one in outcomes])
-    differences = rates[:, 1] - rates[:, 0]
-    low = high = None
-    if len(outcomes) >= LEAST_ITEMS and np.ptp(differences) > 0:
-        drawn = resampled_means(differences[None], np.random.default_rng(SEED))
-        low, high = interval(drawn[:, 0], len(outcomes))
-    means = rates.mean(axis=0)
-    return MeanDifference(
-        items=len(outcomes),
-        original=float(means[0]),
-        transformed=float(means[1]),
-        difference=float(differences.mean()),
-        low=low,
-        high=high,
-        p=sign_flip_p(differences, np.random.default_rng(SEED)),
-    )
+    original, transformed = rates.mean(axis=0).tolist()
+    found = tables.finite(paired_mean(rates[:, 1] - rates[:, 0]))
+    return MeanDifference(len(outcomes), original, transformed, *found)
 
 
 def _means_if(outcomes: Sequence[ItemOutcome]) -> MeanDifference | None:

@@ -1,4 +1,4 @@
-"""Running of commands: the tool under test, and the judge of its answers."""
+"""The tool under test: running of its command, the questions to it, and the record of its answers."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ for group in running:
     except OSError:
         pass
 """
+ANSWERS = "answers.jsonl"
 
 
 def environment(language: str, draw: int) -> dict[str, str]:
@@ -189,9 +190,6 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
             found.append(part)
             left -= len(part)
     return None
-
-
-ANSWERS = "answers.jsonl"
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,60 @@
-"""The conclusions of a study, written as English sentences."""
+"""The report of a study of metrics: page, JSON and LaTeX, and conclusions as English sentences."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
+from simllm.array_types import Floats
 from simllm.evaluation.metric_study import figures
 from simllm.evaluation.metric_study.results import MetricResult, SetStudy, Study, largest_groups
-from simllm.io import output_file, tables
-from simllm.io.html_page import render
-from simllm.io.output_folder import OutputFolder
-from simllm.io.packages import versions
-from simllm.io.tables import escape_latex, format_number, format_p_value, latex_table, short_label
+from simllm.io.report import ReportKind, write_report
+from simllm.io.tables import escape_latex, format_number, latex_table, short_label
 from simllm.metrics import registry
 from simllm.stats.agreement import RaterAgreement
 from simllm.stats.correlation import LEVEL
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from simllm.evaluation.metric_study.results import MetricResult
-
+KIND = ReportKind(
+    "a report on metrics",
+    "study.json",
+    Path(__file__).with_name("study_report.html"),
+    ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn"),
+)
+_MOST_RATERS = 10  # largest number of raters that are listed one by one
+_MOST_PARTS = 12  # largest number of columns in a LaTeX table
 _FEW = 30  # pairs; with fewer, bootstrap intervals are too narrow
 _PAPER_LEVEL = 0.001  # the level of significance in the SIMLLM paper
 
 
+def write(study: Study, folder: Path, command: str, messages: Sequence[str] = ()) -> None:
+    """Write `report.html`, `study.json` and `tables.tex`, and replace an earlier report.
+
+    `messages` are warnings that change how the results are read.
+    """
+    numbers = {"missing": study.missing, "sets": [asdict(one) for one in study.sets]}
+    facts = {
+        "signatures": study.signatures,
+        "warnings": list(messages),
+        "negated": [name for name in study.signatures if registry.lower_is_better(name)],
+    }
+    page = {"study": study, "sets": study.sets, "figures": figures, "one_by_one": _one_by_one}
+    write_report(folder, KIND, command, numbers, page, facts, latex(study.sets))
+
+
+def _one_by_one(values: Sequence[float]) -> str:
+    """Format the correlation of each rater with the others; of more than 10 raters, only the range."""
+    defined = sorted(value for value in values if not math.isnan(value))
+    # A study with hundreds of raters would fill the page.
+    if len(values) <= _MOST_RATERS or not defined:
+        return ", ".join(map(format_number, values[:_MOST_RATERS]))
+    return f"{format_number(defined[0])} to {format_number(defined[-1])}"
+
+
 def write_conclusions(
     results: Sequence[MetricResult],
-    p: NDArray[np.float64],
+    p: Floats,
     pairs: int,
     people: RaterAgreement | None,
 ) -> list[str]:
@@ -74,7 +95,7 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
     return [f"{name} agrees {'best ' if len(results) > 1 else ''}with people: {correlation}."]
 
 
-def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
+def _differences(results: Sequence[MetricResult], p: Floats, pairs: int) -> list[str]:
     """Write which metrics are significantly worse than the best, and which are not; `p` are corrected, (m,
     m).
     """
@@ -151,10 +172,7 @@ def _join(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-_MOST_PARTS = 12  # largest number of columns in a LaTeX table
-
-
-def latex(sets: Sequence[SetStudy]) -> str:
+def latex(sets: Sequence[SetStudy]) -> list[str]:
     """Return all tables of a study: agreement with people, variants, between metrics, groups."""
     parts = [_correlations(sets)]
     # The variants are the same in all sets.
@@ -162,7 +180,7 @@ def latex(sets: Sequence[SetStudy]) -> str:
         parts.append(_variants(sets))
     parts += [_between(one) for one in sets if len(one.results) > 1]
     parts += [_groups(one) for one in sets if one.groups]
-    return "% \\usepackage{booktabs}\n\n" + "\n".join(parts)
+    return parts
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
@@ -230,62 +248,3 @@ def _groups(study: SetStudy) -> str:
 
 def _name(text: str) -> str:
     return escape_latex(short_label(text))
-
-
-_LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
-_CONTENT = "a report on metrics"
-_NAMES = ("study.json", "tables.tex", "report.html")
-_MOST_RATERS = 10  # largest number of raters that are listed one by one
-
-
-def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check before a study that its report can be written to a folder, apart from the sources."""
-    OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
-    OutputFolder(folder).check_apart(sources)
-
-
-def write(study: Study, folder: Path, command: str, messages: Sequence[str] = ()) -> None:
-    """Write the report into a folder: `report.html`, `study.json` and `tables.tex`.
-
-    An earlier report is replaced, but files that simllm did not write are kept. `command` is the command line
-    that ran the study; `messages` are warnings that change how the results are read.
-    """
-    facts = {
-        "command": command,
-        "versions": versions(_LIBRARIES),
-        "signatures": study.signatures,
-        "warnings": list(messages),
-        "negated": [name for name in study.signatures if registry.lower_is_better(name)],
-    }
-    # JSON has no NaN.
-    numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
-    with OutputFolder(folder, _CONTENT).replacing() as partial:
-        output_file.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
-        # A line break in the command would end the comment of LaTeX.
-        output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
-        output_file.write(partial / "report.html", html(study, facts))
-
-
-def html(study: Study, facts: dict[str, Any]) -> str:
-    """Render the report; `facts` are command, versions, signatures, warnings, and the names of negated
-    metrics.
-    """
-    return render(
-        Path(__file__).with_name("study_report.html"),
-        study=study,
-        sets=study.sets,
-        figures=figures,
-        number=format_number,
-        probability=format_p_value,
-        one_by_one=_one_by_one,
-        **facts,
-    )
-
-
-def _one_by_one(values: Sequence[float]) -> str:
-    """Format the correlation of each rater with the others; of more than 10 raters, only the range."""
-    defined = sorted(value for value in values if not math.isnan(value))
-    # A study with hundreds of raters would fill the page.
-    if len(values) <= _MOST_RATERS or not defined:
-        return ", ".join(map(format_number, values[:_MOST_RATERS]))
-    return f"{format_number(defined[0])} to {format_number(defined[-1])}"

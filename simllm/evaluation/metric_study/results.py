@@ -1,6 +1,4 @@
-"""Correlation of metrics with human ratings in groups of pairs: by language, system, and length of the
-reference.
-"""
+"""Results of a study of metrics, and correlations in groups of pairs: by language, system and length."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from simllm.stats.correlation import rank_correlations
 from simllm.text_cleaning import clean
 
 _FEWEST = 20  # pairs in a group; the correlation over fewer pairs is too uncertain
+Matrix = list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,6 @@ def _in_order(label: str) -> tuple[float, str]:
     first = label.split()[0] if label else ""
     # The number first, because "10 words" sorts before "5 words" as text.
     return (float(first), label) if first.isascii() and first.isdigit() else (-1, label)
-
-
-Matrix = list[list[float]]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.conclusions import write_conclusions
+from simllm.evaluation.classifiers.report import write_conclusions
 from tests.command import run
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.conclusions import write_conclusions
-from simllm.evaluation.classifiers.metrics import binary_log_loss, multiclass_log_loss
-from simllm.evaluation.classifiers.predictions import label_key
+from simllm.evaluation.classifiers.labels import label_key
+from simllm.evaluation.classifiers.report import write_conclusions
 from tests.command import run
 
 N = 40
@@ -308,17 +307,7 @@ def test_training_data_ties_and_partial_costs(tmp_path):
     assert "n reports costs of some of its 40 rows only (seconds: 5)." in said
 
 
-def test_the_log_loss_is_that_of_scikit_learn(tmp_path):
-    from sklearn.metrics import log_loss
-
-    random = np.random.default_rng(0)
-    gold, chances = random.integers(0, 2, 50), random.random(50)
-    chances[:3] = 1 - gold[:3]  # certain and wrong
-    assert binary_log_loss(chances, gold.astype(float)) == pytest.approx(log_loss(gold, chances), abs=1e-12)
-    table_ = np.array([[0, 1, 0], [0.2, 0.3, 0.5], [1, 0, 0]])
-    assert multiclass_log_loss(table_, np.array([2, 1, 0])) == pytest.approx(
-        log_loss([2, 1, 0], table_, labels=[0, 1, 2]), abs=1e-12
-    )
+def test_a_true_class_with_probability_0_is_named(tmp_path):
     rows = [(i, "ab"[i % 2], "ab"[i % 2], 1 if i == 1 else 0.9 - 0.8 * (i % 2)) for i in range(N)]
     file = table(tmp_path / "m.csv", "item,gold,predicted,probability", rows)
     assert judge(tmp_path, file, "--positive", "a")[1] == [

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.conclusions import write_conclusions
 from simllm.evaluation.classifiers.groups import measure_fairness, measure_robustness
-from simllm.evaluation.classifiers.metrics import measure
-from simllm.evaluation.classifiers.protocol import mean_metrics
+from simllm.evaluation.classifiers.metrics import mean_metrics, measure
+from simllm.evaluation.classifiers.report import write_conclusions
 from tests.browser import check_page, needs_browser
 from tests.command import run
 

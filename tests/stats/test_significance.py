@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, spearmanr, ttest_ind
 
-from simllm.stats.classification import auc_interval, auc_with_covariance, compare_aucs
-from simllm.stats.intervals import Z, mean_interval
-from simllm.stats.resampling import bootstrap_p, interval, paired_permutation
+from simllm.stats.classification import auc_with_covariance, compare_aucs
 from simllm.stats.significance import (
     choose_for_classifiers,
     choose_for_degradation,
@@ -16,9 +15,13 @@ from simllm.stats.significance import (
     compare_groups,
     compare_samples,
     compare_with_chance,
+    fisher,
     friedman_nemenyi,
     holm,
+    holm_of_pairs,
     mcnemar,
+    rank_correlation,
+    welch,
     wilcoxon,
 )
 
@@ -92,45 +95,54 @@ def test_choices_agree_with_the_reference_vectors(cases):
         assert choose[design.pop("question")](**design) == case["expected"], case
 
 
-def hanley_mcneil(t, n):
-    """Return the variance of an AUC t with n positive and n negative items."""
-    return t * (1 - t) * (1 + (n - 1) * ((1 - t) / (2 - t) + t / (1 + t))) / n**2
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("n", [2, 5, 20, 500])
-def test_a_perfect_auc_has_a_bounded_interval(n):
-    positive = np.arange(2 * n) < n
-    scores, folds = positive.astype(float), np.zeros(2 * n)
-    area, low, high = auc_interval(positive, scores, folds)
-    assert (area, high) == (1, 1)
-    assert 1 - low == pytest.approx(Z * hanley_mcneil(low, n) ** 0.5)
-    assert auc_interval(positive, -scores, folds) == pytest.approx((0, 0, 1 - low))
-    wider = auc_interval(positive, scores, np.arange(2 * n) % n % 2)  # fewer pairs are compared
-    assert n == 2 or wider[1] < low
-    assert np.isnan(auc_interval(positive, 0 * scores, folds)[1:]).all()
+def test_impossible_tests_are_no_members_of_the_family():
+    nan = float("nan")
+    assert holm([0.01, nan, 0.04, 0.03]) == pytest.approx([0.03, nan, 0.06, 0.06], nan_ok=True)
+    assert np.isnan(holm([nan, nan])).all()
+    assert holm([]) == []
 
 
-@pytest.mark.slow
-def test_the_interval_of_a_high_auc_covers_it():
-    random = np.random.default_rng(4)
-    positive, folds, covered = np.arange(30) < 15, np.zeros(30), 0
-    for _ in range(1000):  # more than a third of the AUCs are 1
-        _, low, high = auc_interval(positive, random.normal(size=30) + 3.2 * positive, folds)
-        covered += low <= 0.98817 <= high  # the normal distribution at 3.2 / sqrt(2)
-    assert covered >= 950
+def test_holm_of_pairs_by_hand():
+    p = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
+    assert holm_of_pairs(p) == pytest.approx(np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]]))
 
 
-def test_missing_values_have_no_p_value():
-    differences = np.array([0.2, np.nan, 0.1])
-    assert np.isnan(paired_permutation(differences).p)
-    assert np.isnan(bootstrap_p(differences, 3))
+def test_noise_of_arithmetic_breaks_no_tie_in_friedmans_test():
+    values = np.array([[0.3, 0.3, 0.1], [0.5, 0.5, 0.2], [0.4, 0.4, 0.6]])
+    noisy = values + np.array([[0, 5e-17, 0], [1e-16, 0, 0], [0, 6e-17, 0]])
+    assert not np.array_equal(noisy, values)
+    assert friedman_nemenyi(noisy).outcome == friedman_nemenyi(values).outcome
 
 
-def test_intervals_that_would_look_too_certain_are_undefined():
-    values = np.linspace(0, 1, 101)
-    assert np.isnan(interval(values, 5)).all()
-    assert interval(values, 6) == pytest.approx((0.025, 0.975))
-    assert np.isnan(interval(np.full(100, 0.5), 50)).all()
-    assert np.isnan(mean_interval(np.array([0.3, 0.3, 0.3]))).all()
-    assert np.isnan(mean_interval(np.array([0.3]))).all()
-    assert mean_interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((-0.48414, 4.48414), abs=1e-5)
+def test_fisher_has_no_odds_ratio_without_failures():
+    assert fisher([[3, 0], [5, 0]]).p == 1
+    assert np.isnan(fisher([[3, 0], [5, 0]]).statistic)
+    assert fisher([[3, 0], [0, 3]]).statistic == np.inf
+
+
+def test_the_exact_form_of_mcnemar_can_be_chosen_for_many_items():
+    assert mcnemar(20, 10).test == "mcnemar-chi2"
+    found = mcnemar(20, 10, "mcnemar-exact")
+    assert found.p == pytest.approx(binomtest(10, 30).pvalue)
+    assert mcnemar(0, 0).p == 1
+
+
+def test_welch_needs_an_error_to_compare_with():
+    assert welch(np.ones(3), np.ones(4)).p == 1
+    assert np.isnan(welch(np.ones(3), np.zeros(4)).p)
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0])
+    assert welch(a, b).p == ttest_ind(a, b, equal_var=False).pvalue
+
+
+def test_rank_correlation_leaves_out_missing_values():
+    a, b = np.array([1.0, np.nan, 3.0, 4.0, 2.0]), np.array([1.0, 9.0, 3.0, 5.0, np.nan])
+    assert rank_correlation(a, b).statistic == pytest.approx(1)
+    a, b = np.array([4.0, 1.0, 3.0, 2.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert rank_correlation(a, b).p == spearmanr(a, b).pvalue
+    assert np.isnan(rank_correlation(a[:2], b[:2])[1:3]).all()
+    assert np.isnan(rank_correlation(np.ones(5), b)[1:3]).all()

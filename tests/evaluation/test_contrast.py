@@ -1,3 +1,5 @@
+"""The contrast set: its triples, and the word pairs that decide them."""
+
 import json
 from collections import Counter
 
@@ -6,6 +8,7 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.evaluation import contrast
+from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.metrics.text.built_in_text_metrics import baseline
 from simllm.text_cleaning import clean
 
@@ -74,3 +77,40 @@ def test_word_overlap_does_not_separate_the_shipped_triples():
     assert not wins[forms == "adversarial"].any()
     assert (wins[forms == "balanced"] == 0.5).mean() > 0.94
     assert wins[forms == "balanced"].mean() == pytest.approx(0.5, abs=0.02)
+
+
+TRIPLE = {"kind": "verb", "form": "balanced"}
+
+
+def test_deciding_word_pairs_are_words_that_replace_each_other(tmp_path):
+    file = tmp_path / "triples.jsonl"
+    rows = [
+        {
+            **TRIPLE,
+            "reference": "Opens the file.",
+            "rewording": "Unlocks the file.",
+            "change": "Closes the file.",
+        },
+        {
+            **TRIPLE,
+            "reference": "Send it.",
+            "rewording": "Pass on.",
+            "change": "Lose it.",
+            "form": "adversarial",
+        },
+        {
+            **TRIPLE,
+            "reference": "Copies a to b.",
+            "rewording": "Copies b from a.",
+            "change": "Copies b to a.",
+        },
+        {
+            **TRIPLE,
+            "reference": "Is case-blind.",
+            "rewording": "Is it case-blind?",
+            "change": "Is case-aware.",
+        },
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = {("opens", "unlocks"), ("opens", "closes"), ("send", "lose"), ("case-blind", "case-aware")}
+    assert deciding_word_pairs(file) - {("to", "from")} == expected

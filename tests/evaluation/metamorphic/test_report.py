@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from simllm.evaluation.metamorphic.counts import ItemOutcome
 from simllm.evaluation.metamorphic.report import worst_items
+from simllm.evaluation.metamorphic.results import ItemOutcome
 
 
 def test_items_without_known_code_do_not_take_the_places_of_the_worst():
