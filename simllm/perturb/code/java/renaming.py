@@ -10,13 +10,12 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Span
 from simllm.perturb.code.java.parsing import (
     JavaUnit,
-    Variable,
     children,
     field_child,
     find_nodes,
-    may_inherit,
     required,
 )
+from simllm.perturb.code.java.scopes import Variable, may_inherit
 from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol
 
 RESERVED = frozenset(

@@ -8,7 +8,6 @@ from tree_sitter import Node
 
 from simllm.perturb.code.java.parsing import (
     JavaUnit,
-    Variable,
     children,
     field_child,
     required,
@@ -16,6 +15,7 @@ from simllm.perturb.code.java.parsing import (
     walk,
     without_parentheses,
 )
+from simllm.perturb.code.java.scopes import Variable
 
 INTEGERS = frozenset(("byte", "short", "char", "int", "long"))
 PRIMITIVES = INTEGERS | {"float", "double", "boolean"}

@@ -17,11 +17,11 @@ from simllm.perturb.code.edits import Edit, Span
 from simllm.perturb.code.python.parsing import (
     Lines,
     captures,
-    field_child,
     is_inline,
     line_end,
     line_start,
     pad,
+    required,
     starts_line,
     statement_end,
     token,
@@ -75,7 +75,7 @@ def _why_not_nested(
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
     """Return the white space of one level of indentation in the branches of an `if`."""
-    suite = field_child(chain, "consequence")
+    suite = required(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
     if is_inline(unit, token(chain, ":"), suite):
         # A branch on the line of the `if`, as in `if x: return`, does not show the indentation.
@@ -125,9 +125,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
             second_end = statement_end(unit, node)
             suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
-            yield Site(
-                node, (*negation(unit, field_child(node, "condition")), Edit(first, second_end, suites))
-            )
+            yield Site(node, (*negation(unit, required(node, "condition")), Edit(first, second_end, suites)))
 
 
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
@@ -142,19 +140,16 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
         if node.type == "parenthesized_expression" and len(node.named_children) == 1:
             nodes += node.named_children
         elif node.type == "boolean_operator":
-            operator = field_child(node, "operator")
+            operator = required(node, "operator")
             yield _replace(unit, operator.start_byte, operator.end_byte, _OPPOSITE[unit.text_of(operator)])
-            for operand in (field_child(node, "left"), field_child(node, "right")):
+            for operand in (required(node, "left"), required(node, "right")):
                 # An `and` inside an `or` becomes an `or` inside an `and`.
-                if (
-                    operand.type == "boolean_operator"
-                    and field_child(operand, "operator").type != operator.type
-                ):
+                if operand.type == "boolean_operator" and required(operand, "operator").type != operator.type:
                     yield _replace(unit, operand.start_byte, operand.start_byte, b"(")
                     yield _replace(unit, operand.end_byte, operand.end_byte, b")")
                 nodes.append(operand)
         elif operator is not None and node.type == "not_operator":
-            yield Edit(node.start_byte, field_child(node, "argument").start_byte, ())
+            yield Edit(node.start_byte, required(node, "argument").start_byte, ())
         elif operator is not None:
             opposite = _OPPOSITE[b" ".join(unit.text_of(operator).split())]
             yield _replace(unit, operator.start_byte, operator.end_byte, opposite)
@@ -169,7 +164,7 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
     """Return the operator, such as `is`, by whose change an expression can be negated; None if none."""
     if node.type == "not_operator":
         # The comment would be removed together with the `not`.
-        between = unit.text[node.start_byte + len(b"not") : field_child(node, "argument").start_byte]
+        between = unit.text[node.start_byte + len(b"not") : required(node, "argument").start_byte]
         return None if b"#" in between else node.children[0]
     operators = node.children_by_field_name("operators") if node.type == "comparison_operator" else []
     if len(operators) != 1 or b" ".join(unit.text_of(operators[0]).split()) not in _OPPOSITE:

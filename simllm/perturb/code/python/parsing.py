@@ -136,7 +136,7 @@ def taken_names(unit: CodeUnit) -> frozenset[str]:
     return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
 
 
-def field_child(node: Node, name: str) -> Node:
+def required(node: Node, name: str) -> Node:
     """Return the child with a given role, such as "body"; raise `ValueError` if there is none."""
     child = node.child_by_field_name(name)
     if child is None:

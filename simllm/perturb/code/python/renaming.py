@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.edits import Span
-from simllm.perturb.code.python.parsing import captures, field_child
+from simllm.perturb.code.python.parsing import captures, required
 from simllm.perturb.code.python.roles import BINDING
 from simllm.perturb.code.python.scopes import Scopes, Variable, is_opaque
 from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol
@@ -19,7 +19,7 @@ _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3
 
 def docstring(function: Node) -> Node | None:
     """Return a function's docstring, which may be several adjacent strings; None if there is none."""
-    first = next(child for child in field_child(function, "body").named_children if child.type != "comment")
+    first = next(child for child in required(function, "body").named_children if child.type != "comment")
     node = first.children[0] if first.type == "expression_statement" else first
     while node.type == "parenthesized_expression":
         node = next(child for child in node.named_children if child.type != "comment")
@@ -86,12 +86,12 @@ class Calls:
         self._unit = unit
         self._scopes = scopes
         found = captures(unit, "(call) @call (attribute) @attribute")
-        self._by_callee = {field_child(call, "function").start_byte: call for call in found.get("call", [])}
+        self._by_callee = {required(call, "function").start_byte: call for call in found.get("call", [])}
         self._attributes = found.get("attribute", [])
 
     def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
         """Yield the identifier of each keyword argument for a parameter, as `x` in `f(x=1)`."""
-        variable = self._scopes.at(field_child(function, "name"))
+        variable = self._scopes.at(required(function, "name"))
         for use in variable.uses if variable else []:
             call = self._call_of(use.node)
             yield from self._keywords(call, parameter) if call else []
@@ -119,10 +119,10 @@ class Calls:
         # The code may be a method of an unknown class, so `x.run` in its body may be a recursive use.
         # `x.run(y=1)` and `x.run(**options)` pass the parameter by name, and `f(y=1)` may follow `f = x.run`.
         for attribute in self._attributes:
-            if self._unit.text_of(field_child(attribute, "attribute")) != name:
+            if self._unit.text_of(required(attribute, "attribute")) != name:
                 continue
             # It means the method of another class.
-            if self._unit.text_of(field_child(attribute, "object")) == b"super()":
+            if self._unit.text_of(required(attribute, "object")) == b"super()":
                 continue
             call = self._call_of(attribute)
             if call is None:
@@ -137,29 +137,29 @@ class Calls:
         if parent is None or parent.type != "parenthesized_expression":
             return False
         call = self._by_callee.get(parent.start_byte)
-        if call is None or field_child(call, "function") != parent:
+        if call is None or required(call, "function") != parent:
             return False
-        passed = field_child(call, "arguments").children
+        passed = required(call, "arguments").children
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
         """Return the call `f(x)` of the identifier or attribute `f`; None if `f` is not called."""
         call = self._by_callee.get(callee.start_byte)
-        return call if call and field_child(call, "function") == callee else None
+        return call if call and required(call, "function") == callee else None
 
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
         """Yield the identifier of a call's keyword argument for a parameter, if there is one."""
-        for node in field_child(call, "arguments").children:
+        for node in required(call, "arguments").children:
             if (
                 node.type == "keyword_argument"
-                and self._unit.text_of(field_child(node, "name")) == parameter.encode()
+                and self._unit.text_of(required(node, "name")) == parameter.encode()
             ):
-                yield field_child(node, "name")
+                yield required(node, "name")
 
 
 def _unpacks(call: Node) -> bool:
     """Return whether a call unpacks a mapping into keyword arguments, as in `f(**options)`."""
-    return any(node.type == "dictionary_splat" for node in field_child(call, "arguments").children)
+    return any(node.type == "dictionary_splat" for node in required(call, "arguments").children)
 
 
 # Conventions, on which tools rely: a value that is not used, and the first parameter of a method.
@@ -285,7 +285,7 @@ class _Renaming:
         if scope.node.type == "lambda":
             called = self._calls.is_called_at_once(scope.node)
             return None if called else "the parameter may be passed by its name"
-        function = self.scopes.at(field_child(scope.node, "name"))
+        function = self.scopes.at(required(scope.node, "name"))
         if function is None or not self.scopes.is_known(function):
             return "the parameter may be passed by its name"
         is_own = function.scope is self.scopes.module
@@ -326,13 +326,13 @@ def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
     owner = attribute.parent.child_by_field_name("object")
     # `type(x).__name__` and `x.__class__.__name__` give the name of a class.
     if owner and owner.type == "call":
-        return unit.text_of(field_child(owner, "function")) != b"type"
+        return unit.text_of(required(owner, "function")) != b"type"
     return not (owner and unit.text_of(owner).endswith(b"__class__"))
 
 
 def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
     """Return the name of the first parameter of a function; empty if there is no parameter."""
-    parameters = field_child(function, "parameters").named_children if function else []
+    parameters = required(function, "parameters").named_children if function else []
     match = _WORD.match(unit.text_of(parameters[0]).decode()) if parameters else None
     return match[0] if match else ""
 
@@ -350,7 +350,7 @@ def _is_keyword_only(function: Node, parameter: Node) -> bool:
     """Return whether a parameter is keyword-only: it stands after `*` or `*args`, as in `def f(*, x)`."""
     stars = [
         node
-        for node in field_child(function, "parameters").children
+        for node in required(function, "parameters").children
         if node.type in ("keyword_separator", "list_splat_pattern")
         or (node.type == "typed_parameter" and node.children[0].type == "list_splat_pattern")
     ]

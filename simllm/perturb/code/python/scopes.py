@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from simllm.perturb.code.python.parsing import captures, field_child
+from simllm.perturb.code.python.parsing import captures, required
 from simllm.perturb.code.python.roles import BINDING, identifier_roles
 from simllm.perturb.code.units import CodeUnit
 
@@ -402,12 +402,12 @@ def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
         module.reflects = True
         return
     call = node.parent
-    if call is None or call.type != "call" or field_child(call, "function") != node:
+    if call is None or call.type != "call" or required(call, "function") != node:
         # The builtin is passed on, as in `f = eval`, and may be called anywhere.
         for other in module.walk():
             other.reflects = True
         return
-    passed = [child for child in field_child(call, "arguments").named_children if child.type != "comment"]
+    passed = [child for child in required(call, "arguments").named_children if child.type != "comment"]
     # `vars(x)` and `dir(x)` read the attributes of `x`, not the variables of a scope.
     if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
         scope.reflect()

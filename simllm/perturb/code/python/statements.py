@@ -14,10 +14,10 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Edit
 from simllm.perturb.code.python.parsing import (
     captures,
-    field_child,
     is_inline,
     line_end,
     line_start,
+    required,
     starts_line,
     token,
 )
@@ -50,8 +50,8 @@ def _augmented(unit: CodeUnit) -> list[Node]:
 
 def _is_increment(unit: CodeUnit, node: Node) -> bool:
     """Return whether an augmented assignment adds or subtracts 1."""
-    is_sum = field_child(node, "operator").type in ("+=", "-=")
-    return is_sum and unit.text_of(field_child(node, "right")) == b"1"
+    is_sum = required(node, "operator").type in ("+=", "-=")
+    return is_sum and unit.text_of(required(node, "right")) == b"1"
 
 
 def _expand(
@@ -63,9 +63,9 @@ def _expand(
     values = LocalValues(unit, Scopes(unit))
     for node in nodes:
         target, operator, right = (
-            field_child(node, "left"),
-            field_child(node, "operator"),
-            field_child(node, "right"),
+            required(node, "left"),
+            required(node, "operator"),
+            required(node, "right"),
         )
         if target.type != "identifier" or values.kind(target) not in kinds:
             yield SkippedSite(node, reason)
@@ -107,10 +107,10 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield Site(node, (Edit(start + len(code.rstrip(b" \t\f")), end, ()),))
 
 
-def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find all functions; the dead code is inserted before the first statement after the docstring."""
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
-        body = field_child(function, "body")
+        body = required(function, "body")
         statements = [child for child in body.named_children if child.type != "comment"]
         if is_inline(unit, token(function, ":"), statements[0]):
             yield SkippedSite(function, "the body stands in the line of the head")
