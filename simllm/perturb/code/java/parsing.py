@@ -124,11 +124,6 @@ def children(node: Node) -> list[Node]:
     return [child for child in node.named_children if "comment" not in child.type]
 
 
-def span_of(node: Node) -> Span:
-    """Return the range of bytes of a syntax node."""
-    return Span(node.start_byte, node.end_byte)
-
-
 def has_comment(nodes: list[Node]) -> bool:
     """Return whether at least one of the given syntax nodes is a comment."""
     return any("comment" in node.type for node in nodes)

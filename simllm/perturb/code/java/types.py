@@ -1,4 +1,4 @@
-"""Inference of the types of Java expressions, such as `int` for `a.length + 1`."""
+"""Types of Java expressions, such as `int` for `a.length + 1`, and what their evaluation may do."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from simllm.perturb.code.names import rename_text
 from simllm.perturb.code.proof.verdicts import ProofCase
+from simllm.perturb.code.restoring import rename_text
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|#[^\n]*"

@@ -1,8 +1,8 @@
-"""The rules nest-else-if and reverse-if for Python.
+"""The rules for branches and comparisons in Python.
 
-nest-else-if turns `elif` into `else:` with a nested `if`, and reverse-if turns `if c: A else: B` into
-`if not c: B else: A`. In this module, `moved` counts, by row from 0, the levels of indentation that the
-rewrites of other chains would add.
+nest-else-if turns `elif` into `else:` with a nested `if`, reverse-if turns `if c: A else: B` into
+`if not c: B else: A`, and swap-relation and swap-equals swap the sides of a comparison. `moved` counts, by
+row from 0, the levels of indentation that the rewrites of other chains would add.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from simllm.perturb.code.edits import Edit, Span
 from simllm.perturb.code.python.parsing import (
     Lines,
     captures,
+    children,
     is_inline,
     line_end,
     line_start,
@@ -27,7 +28,7 @@ from simllm.perturb.code.python.parsing import (
     token,
 )
 from simllm.perturb.code.python.scopes import Scopes
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, indentation_step, span_of
 
 _DEEPEST = 90  # CPython allows 100 levels of indentation
 _OPPOSITE = {b"is": b"is not", b"is not": b"is", b"in": b"not in", b"not in": b"in"}
@@ -79,7 +80,7 @@ def _step(unit: CodeUnit, chain: Node) -> bytes:
     indent = unit.indent_of(chain.start_byte)
     if is_inline(unit, token(chain, ":"), suite):
         # A branch on the line of the `if`, as in `if x: return`, does not show the indentation.
-        return b"\t" if b"\t" in indent else b"    "
+        return indentation_step(indent)
     return unit.indent_of(suite.start_byte)[len(indent) :]
 
 
@@ -198,18 +199,14 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
     """Find the comparisons with an operator in `operators`, which maps it to the operator after the swap."""
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
-    kept = [
-        Span(node.start_byte, node.end_byte)
-        for name in ("shown", "annotation")
-        for node in found.get(name, [])
-    ]
+    kept = [span_of(node) for name in ("shown", "annotation") for node in found.get(name, [])]
     scopes: Scopes | None = None
     for node in reversed(found.get("compare", [])):
         tokens = node.children_by_field_name("operators")
         texts = [b" ".join(unit.text_of(token).split()) for token in tokens]
         if not any(text in operators for text in texts):
             continue
-        sides = [child for child in node.named_children if child.type != "comment" and child not in tokens]
+        sides = [child for child in children(node) if child not in tokens]
         if len(tokens) != 1 or len(sides) != 2:
             # `a < b < c` evaluates `c` only if `a < b` is true.
             yield SkippedSite(node, "the comparison is a chain")
@@ -235,13 +232,13 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
     """Return the edit that swaps the sides around `token`, the old operator, and writes the new one."""
     left, right = sides
     parts = (
-        Span(right.start_byte, right.end_byte),
+        span_of(right),
         Span(left.end_byte, token.start_byte),
         operator,
         Span(token.end_byte, right.start_byte),
-        Span(left.start_byte, left.end_byte),
+        span_of(left),
     )
-    return Edit(node.start_byte, node.end_byte, pad(unit, node.start_byte, node.end_byte, *parts))
+    return Edit(*span_of(node), pad(unit, node.start_byte, node.end_byte, *parts))
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:

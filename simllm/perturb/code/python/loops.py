@@ -13,6 +13,7 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Edit, Span
 from simllm.perturb.code.python.parsing import (
     captures,
+    children,
     is_inline,
     required,
     starts_line,
@@ -22,7 +23,7 @@ from simllm.perturb.code.python.parsing import (
 )
 from simllm.perturb.code.python.scopes import IMMEDIATE, Scope, Scopes, Use
 from simllm.perturb.code.python.types import LocalValues
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, span_of
 
 _LEAVES = ("return_statement", "raise_statement", "break_statement", "continue_statement")
 # Code that may contain a `continue` of the loop. Of inner loops, only the `else` is searched.
@@ -87,7 +88,7 @@ class _Loops:
         # `range` takes any object with `__index__`, such as a numpy integer, but counts in plain integers.
         if len(arguments) > 1 and self._values.kind(arguments[0]) != "integer":
             return "the start is not surely an integer"
-        first = _statements(loop)[0]
+        first = children(required(loop, "body"))[0]
         inline = is_inline(unit, token(loop, ":"), first)
         if not starts_line(unit, loop) or not (inline or starts_line(unit, first)):
             return "a line before ends with a backslash"
@@ -131,7 +132,7 @@ class _Loops:
             own_line = unit.newline + unit.indent_of(node.start_byte)
             between = own_line if starts_line(unit, node) else b"; "
             yield Edit(node.start_byte, node.start_byte, (update + between,))
-        statements = _statements(loop)
+        statements = children(required(loop, "body"))
         # The end of the body is not reached, so no update is needed there.
         if statements[-1].type in _LEAVES:
             return
@@ -146,16 +147,11 @@ class _Loops:
 
     def _value(self, node: Node) -> list[bytes | Span]:
         """Return the parts of an argument of `range` that stands outside of the call."""
-        span = Span(node.start_byte, node.end_byte)
+        span = span_of(node)
         # Outside the parentheses of `range(...)`, such code needs its own.
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
         return [span]
-
-
-def _statements(loop: Node) -> list[Node]:
-    """Return the statements in the body of a loop, without comments."""
-    return [child for child in required(loop, "body").named_children if child.type != "comment"]
 
 
 def _integer(unit: CodeUnit, node: Node) -> int | None:

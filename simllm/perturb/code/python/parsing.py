@@ -1,4 +1,4 @@
-"""Parsing of Python code, and helpers to find lines, statements and tokens in it."""
+"""Parsed Python code, and helpers to find nodes, lines and tokens in it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     if (other := _other_syntax(text, root)) is not None:
         line = text.count(b"\n", 0, other) + 1 - frame_lines
         raise InputError(f"line {line}: the syntax is valid, but tree-sitter does not know it")
-    statements = _statements(root)
+    statements = children(root)
     if frame:
         block = statements[0].child_by_field_name("consequence") if len(statements) == 1 else None
-        statements = _statements(block) if block else []
+        statements = children(block) if block else []
     is_function = not is_file and len(statements) == 1 and _is_function(statements[0])
     if frame and not is_function:
         line = source.count(b"\n", 0, source.index(source.lstrip()[:1])) + 1
@@ -101,11 +101,6 @@ def _other_syntax(text: bytes, root: Node) -> int | None:
     return root.start_byte
 
 
-def _statements(node: Node) -> list[Node]:
-    """Return the statements of a module or block, without comments."""
-    return [child for child in node.named_children if child.type != "comment"]
-
-
 def _is_function(node: Node) -> bool:
     """Return whether a statement defines a function, with or without decorators."""
     definition = node.child_by_field_name("definition") or node
@@ -142,6 +137,11 @@ def required(node: Node, name: str) -> Node:
     if child is None:
         raise ValueError(f"a {node.type} without {name}")
     return child
+
+
+def children(node: Node) -> list[Node]:
+    """Return the children without comments, keywords, operators and punctuation marks."""
+    return [child for child in node.named_children if child.type != "comment"]
 
 
 def token(node: Node, text: str) -> Node:

@@ -1,4 +1,4 @@
-"""Search for the names of parameters in the docstring of a Python function."""
+"""The functions, parameters and local variables of Python code that can be renamed safely."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.edits import Span
-from simllm.perturb.code.python.parsing import captures, required
+from simllm.perturb.code.python.parsing import captures, children, required
 from simllm.perturb.code.python.roles import BINDING
 from simllm.perturb.code.python.scopes import Scopes, Variable, is_opaque
-from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol, span_of
 
 _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")
 _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3,}[ \t]*\r?(?=\n)")
@@ -19,14 +19,14 @@ _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3
 
 def docstring(function: Node) -> Node | None:
     """Return a function's docstring, which may be several adjacent strings; None if there is none."""
-    first = next(child for child in required(function, "body").named_children if child.type != "comment")
+    first = children(required(function, "body"))[0]
     node = first.children[0] if first.type == "expression_statement" else first
     while node.type == "parenthesized_expression":
-        node = next(child for child in node.named_children if child.type != "comment")
+        node = children(node)[0]
     return node if node.type in ("string", "concatenated_string") else None
 
 
-def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
+def _parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
     """Yield the span of each mention of a parameter where a docstring describes it.
 
     The styles are `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the underlined
@@ -79,7 +79,7 @@ def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
         at += len(line)
 
 
-class Calls:
+class _Calls:
     """An index of the calls in the parsed code."""
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -190,7 +190,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         if reason:
             yield SkippedSite(node, reason, kind)
             continue
-        uses = {Span(use.node.start_byte, use.node.end_byte) for use in variable.uses}
+        uses = {span_of(use.node) for use in variable.uses}
         uses.update(renaming.mentions(variable, kind))
         yield Symbol(kind, variable.name, node, tuple(sorted(uses)))
 
@@ -201,7 +201,7 @@ class _Renaming:
     def __init__(self, unit: CodeUnit) -> None:
         self._unit = unit
         self.scopes = Scopes(unit)
-        self._calls = Calls(unit, self.scopes)
+        self._calls = _Calls(unit, self.scopes)
         found = captures(
             unit,
             '(comment) @comment (string) @string (interpolation "=") @shown (type) @type',
@@ -252,10 +252,10 @@ class _Renaming:
         if kind != "parameter" or function.type != "function_definition":
             return
         for node in self._calls.keywords(function, variable.name):
-            yield Span(node.start_byte, node.end_byte)
+            yield span_of(node)
         # Code that reads docstrings might print or parse them.
         if b"__doc__" not in self._attributes:
-            yield from parameter_mentions(self._unit, function, variable.name)
+            yield from _parameter_mentions(self._unit, function, variable.name)
 
     def _function_skip_reason(self, variable: Variable) -> str | None:
         unit, name = self._unit, variable.name.encode()

@@ -1,4 +1,4 @@
-"""The rules expand-increment and expand-compound for Python: `n += 1` becomes `n = n + 1`.
+"""The rules expand-increment, expand-compound, remove-comments and dead-code for Python.
 
 expand-increment rewrites only `n += 1` and `n -= 1`, for integers. expand-compound rewrites any operator,
 such as `x <<= e`, for integers and other immutable values.
@@ -14,6 +14,7 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Edit
 from simllm.perturb.code.python.parsing import (
     captures,
+    children,
     is_inline,
     line_end,
     line_start,
@@ -24,7 +25,7 @@ from simllm.perturb.code.python.parsing import (
 from simllm.perturb.code.python.renaming import docstring
 from simllm.perturb.code.python.scopes import Scopes
 from simllm.perturb.code.python.types import LocalValues
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, span_of
 
 _ATOMS = frozenset("identifier integer float string true false none call attribute subscript".split())
 _ATOMS |= {"parenthesized_expression"}
@@ -72,7 +73,7 @@ def _expand(
             continue
         spaced = unit.text[operator.start_byte - 1 : operator.start_byte].isspace()
         words = [b"=", unit.text_of(target), operator.type.removesuffix("=").encode()]
-        edits = [Edit(operator.start_byte, operator.end_byte, ((b" " if spaced else b"").join(words),))]
+        edits = [Edit(*span_of(operator), ((b" " if spaced else b"").join(words),))]
         if right.type not in _ATOMS:
             edits.append(Edit(right.start_byte, right.start_byte, (b"(",)))
             edits.append(Edit(right.end_byte, right.end_byte, (b")",)))
@@ -110,8 +111,7 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find all functions; the dead code is inserted before the first statement after the docstring."""
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
-        body = required(function, "body")
-        statements = [child for child in body.named_children if child.type != "comment"]
+        statements = children(required(function, "body"))
         if is_inline(unit, token(function, ":"), statements[0]):
             yield SkippedSite(function, "the body stands in the line of the head")
             continue

@@ -1,4 +1,4 @@
-"""Type inference for Python: local variables whose values are always integers, or always immutable."""
+"""Kinds of the values of local Python variables: always integers, or always immutable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tree_sitter import Node
 
-from simllm.perturb.code.python.parsing import required
+from simllm.perturb.code.python.parsing import children, required
 from simllm.perturb.code.python.scopes import Scopes, Variable
 from simllm.perturb.code.units import CodeUnit
 
@@ -57,12 +57,12 @@ class LocalValues:
             is_formatted = b"{" in self._unit.text_of(node)
             return None if is_formatted else "plain"
         if node.type == "parenthesized_expression":
-            inner = [child for child in node.named_children if child.type != "comment"]
+            inner = children(node)
             return self.kind(inner[0], depth + 1) if len(inner) == 1 else None
         if node.type == "call":
             return self._kind_of_call(node, depth + 1)
         if node.type in ("conditional_expression", "boolean_operator"):
-            inner = [child for child in node.named_children if child.type != "comment"]
+            inner = children(node)
             return _common(self.kind(child, depth + 1) for child in (inner[0], inner[-1]))
         if node.type == "unary_operator":
             return self.kind(required(node, "argument"), depth + 1)
