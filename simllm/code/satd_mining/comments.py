@@ -1,4 +1,4 @@
-"""Comments that admit technical debt: those with one of the words todo, fixme, hack and xxx."""
+"""Comments and functions of a source file, and which comments admit technical debt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from simllm.code.languages.cursor import NodePath
-from simllm.code.languages.language import field, load_language
+from simllm.code.languages.language import field_text, load_language
 
 _KEYWORD = re.compile(r"todo|fixme|hack|xxx", re.IGNORECASE | re.ASCII)
 _LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
@@ -213,7 +213,7 @@ class ParsedFile:
         if outer and not body:  # in C++, a variable may look like the declaration of a function
             return
         names = [
-            name(each) if each.id in found else field(each, "name")
+            name(each) if each.id in found else field_text(each, "name")
             for each in above
             if each.id in found or each.type in self._rules.classes
         ]
