@@ -121,6 +121,40 @@ def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
         start = unit.text.find(b"\n", start, node.end_byte) + 1
 
 
+_BODIES = {
+    "if_statement": ("consequence", "alternative"),
+    "for_statement": ("body",),
+    "enhanced_for_statement": ("body",),
+    "while_statement": ("body",),
+    "do_statement": ("body",),
+}
+
+
+def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Find the `if` branches and loop bodies without braces; `else if` stays as it is."""
+    assert isinstance(unit, JavaUnit)
+    # Always safe, so there are no skipped sites: a body without braces declares no variable.
+    for node in find_nodes(unit.root, *_BODIES):
+        for name in _BODIES[node.type]:
+            body = field_child(node, name)
+            if body is None or body.type in ("block", "if_statement" if name == "alternative" else "block"):
+                continue
+            yield Site(body, tuple(_braces(unit, node, body)))
+
+
+def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
+    """Yield the edits that put braces around `body`, a branch or loop body of `node`."""
+    before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
+    start, end = before[-1].end_byte, body.end_byte
+    # A comment between head and body may be a line comment, so the brace then comes after it.
+    if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
+        yield Edit(body.start_byte, body.start_byte, (b"{ ",))
+        yield Edit(end, end, (b" }",))
+    else:
+        yield Edit(start, start, (b" {",))
+        yield Edit(end, end, (unit.newline + unit.indent_of(node.start_byte) + b"}",))
+
+
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if (c) A else B`."""
     assert isinstance(unit, JavaUnit)
@@ -323,37 +357,3 @@ def _may_be_wrapper(type_: str) -> bool:
     # A name in upper case is taken for a type parameter, such as `T`, which may stand for a wrapper.
     is_parameter = type_.isupper()
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)
-
-
-_BODIES = {
-    "if_statement": ("consequence", "alternative"),
-    "for_statement": ("body",),
-    "enhanced_for_statement": ("body",),
-    "while_statement": ("body",),
-    "do_statement": ("body",),
-}
-
-
-def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the `if` branches and loop bodies without braces; `else if` stays as it is."""
-    assert isinstance(unit, JavaUnit)
-    # Always safe, so there are no skipped sites: a body without braces declares no variable.
-    for node in find_nodes(unit.root, *_BODIES):
-        for name in _BODIES[node.type]:
-            body = field_child(node, name)
-            if body is None or body.type in ("block", "if_statement" if name == "alternative" else "block"):
-                continue
-            yield Site(body, tuple(_braces(unit, node, body)))
-
-
-def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
-    """Yield the edits that put braces around `body`, a branch or loop body of `node`."""
-    before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
-    start, end = before[-1].end_byte, body.end_byte
-    # A comment between head and body may be a line comment, so the brace then comes after it.
-    if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
-        yield Edit(body.start_byte, body.start_byte, (b"{ ",))
-        yield Edit(end, end, (b" }",))
-    else:
-        yield Edit(start, start, (b" {",))
-        yield Edit(end, end, (unit.newline + unit.indent_of(node.start_byte) + b"}",))

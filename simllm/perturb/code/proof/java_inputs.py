@@ -117,6 +117,7 @@ def _type(node: Node, variables: set[str]) -> JavaType:
         return _type(bounds[-1], variables) if bounds else JavaType("Integer")
     if node.type == "annotated_type":
         return _type(children(node)[-1], variables)
+    # Any class fits a type variable without a bound.
     return JavaType("Integer" if text in variables else text.rpartition(".")[2])
 
 

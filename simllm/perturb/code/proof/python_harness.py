@@ -81,6 +81,7 @@ class Side:
         """
         # All sides draw the same random numbers.
         random.seed(0)
+        # A function may fork, and its copy must not go on with this program.
         process = os.getpid()
         before = sys.stdout
         printed = sys.stdout = io.StringIO()
@@ -317,6 +318,7 @@ def in_own_process(work: Callable[[int], None], results: int) -> tuple[bool, Row
             # The function may look at its own process; this harness stays closed to it.
             set_dumpable(True)
             os.chdir(FOLDER)
+            # Not before the fork: the harness must outlive a side that takes too much.
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CPU, (SIDE_SECONDS, SIDE_SECONDS))
             signal.signal(signal.SIGVTALRM, raise_time_up)

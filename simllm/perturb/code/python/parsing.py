@@ -17,7 +17,7 @@ from simllm.errors import InputError
 from simllm.perturb.code.edits import Span
 from simllm.perturb.code.units import CodeUnit
 
-GRAMMAR = Language(tree_sitter_python.language())
+_GRAMMAR = Language(tree_sitter_python.language())
 _FRAME = b"if 1:\n"  # put before an indented method, to make it a file
 _FIRST_CODE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]+)[^\s#]")
 _REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
@@ -35,7 +35,7 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     text = frame + source
     frame_lines = frame.count(b"\n")
     _check_syntax(text, frame_lines)
-    root = Parser(GRAMMAR).parse(text).root_node
+    root = Parser(_GRAMMAR).parse(text).root_node
     if (other := _other_syntax(text, root)) is not None:
         line = text.count(b"\n", 0, other) + 1 - frame_lines
         raise InputError(f"line {line}: the syntax is valid, but tree-sitter does not know it")
@@ -109,7 +109,7 @@ def _is_function(node: Node) -> bool:
 
 @cache
 def _query(patterns: str) -> Query:
-    return Query(GRAMMAR, patterns)
+    return Query(_GRAMMAR, patterns)
 
 
 def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
