@@ -133,8 +133,8 @@ _RULES: list[Callable[[list[str], Lexicon, np.random.Generator], list[str] | Non
 ]
 
 
-# Not the finder of `meaning_changes`, which finds at most three words and ends before a participle: it must be
-# sure of a phrase that it drops or swaps. Here, a phrase moves as a whole, such as "the selected files".
+# Not the finder of `meaning_changes`, which finds at most three words and ends before a participle: it must
+# be sure of a phrase that it drops or swaps. Here, a phrase moves as a whole, such as "the selected files".
 def _noun_phrase_end(words: list[str], start: int) -> int:
     """Return the end of a noun phrase with one to four content words; `start` if there is none."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
