@@ -1,4 +1,4 @@
-"""Ordered trees with a label for each node, stored as lists."""
+"""Syntax trees as ordered trees, and their edit distance by the algorithm of Zhang and Shasha."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Script that attacks a sandbox from inside, to test the sandbox.
+"""Attacks on a sandbox from inside; a script that runs in the sandbox, where simllm does not exist.
 
-The module `simllm.execution.isolation` runs the script in the sandbox. The script does not import
-simllm, because simllm is not available there. The command line has these arguments: a word that marks the
-processes of the script, the network namespace of the machine, the size limit of each writable folder in
-bytes, the largest number of processes, and the paths that programs may read.
-
-Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
-prevented the attack. The script prints a JSON object with the name and the returned text of each attack.
+Each attack returns how it succeeded, or "" if the sandbox prevented it; the script prints a JSON object of
+these texts. Arguments: a word that marks the script's processes, the network namespace of the machine, the
+size limit of a writable folder in bytes, the largest number of processes, and the paths of the machine that
+programs may read.
 """
 
 from __future__ import annotations
@@ -64,15 +61,7 @@ _I386_GETPID = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20; int 0x80; ret
 
 
 def write_to_the_system(readable: list[str]) -> str:
-    """Attack the sandbox: try to make all mounts writable, and to make files in system folders such as /usr.
-
-    Args:
-        readable: Further paths of the machine that programs in the sandbox may read but not change. This
-            function tries to make a file in each of these paths, too.
-
-    Returns:
-        The folders in which a file could be made, joined by commas; "" if there is none.
-    """
+    """Try to make all mounts writable, and to make files in folders of the machine."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _LIBC.mount(b"none", line.split()[1].encode(), None, _MS_REMOUNT_BIND, None)
     folders = ("/", "/usr", "/usr/bin", "/etc", "/lib", "/dev", "/proc/sys/kernel", "/sys", "/home", "/root")
@@ -80,18 +69,7 @@ def write_to_the_system(readable: list[str]) -> str:
 
 
 def fill_memory_with_files(most: int, readable: list[str]) -> str:
-    """Attack the sandbox: try to write more bytes into each writable folder than its size limit allows.
-
-    The writable folders of the sandbox are in memory, so files without a limit would use up the memory. All
-    folders are tried except /proc, /usr and the folders in `readable`.
-
-    Args:
-        most: The size limit of each folder in bytes.
-        readable: Paths of the machine that programs in the sandbox may read but not change.
-
-    Returns:
-        A text that names the first folder that accepted more than `most` bytes; "" if there is none.
-    """
+    """Try to write more than `most` bytes into any folder, since files in memory would use it up."""
     for top, folders, _ in os.walk("/"):
         skipped = {Path("/proc"), Path("/usr"), *map(Path, readable)}
         folders[:] = [name for name in folders if Path(top, name) not in skipped]
@@ -101,11 +79,7 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
 
 def _fill(folder: str, most: int) -> int:
-    """Write files into a folder until they exceed `most` bytes or writing fails; then delete the files.
-
-    Returns:
-        The number of bytes that were written.
-    """
+    """Write files until they exceed `most` bytes or writing fails; delete them, and return the bytes."""
     written = number = 0
     try:
         while written <= most:
@@ -130,26 +104,14 @@ def _can_write(folder: str) -> bool:
 
 
 def read_the_machine(readable: list[str]) -> str:
-    """Try to see private paths of the machine, such as /home and /etc/shadow, from inside the sandbox.
-
-    Args:
-        readable: Paths of the machine that programs in the sandbox may read. These paths, and the folders
-            that contain them, do not count as private.
-
-    Returns:
-        The private paths that exist in the sandbox, joined by commas; "" if there is none.
-    """
+    """Look for private paths of the machine, such as /home and /etc/shadow."""
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
     allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
     return ", ".join(path for path in paths if Path(path).exists() and path not in allowed)
 
 
 def read_environments() -> str:
-    """Return the names of the environment variables that leaked into the sandbox, joined by commas.
-
-    The environment of every process that is visible in the sandbox is read. A few variables, such as PATH and
-    HOME, are allowed; all others count as leaked. If no variable leaked, the result is "".
-    """
+    """Look for variables that leaked into the environment of any visible process."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -160,39 +122,23 @@ def read_environments() -> str:
 
 
 def see_other_processes() -> str:
-    """Count the visible processes that the sandbox should hide from programs.
-
-    Only this process should be visible. The first process of the sandbox has a folder, which should be empty.
-
-    Returns:
-        A text with the number of all other visible processes; "" if there are none.
-    """
+    """Look for processes besides this one, and into the folder of the first process of the sandbox."""
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     others |= {path.name for path in Path("/proc/1").glob("[a-z]*")}
     return f"{len(others)} processes are visible" if others else ""
 
 
 def inherit_open_files() -> str:
-    """Return the numbers of the open file descriptors that leaked into the sandbox, joined by commas.
-
-    Standard input, output and error are allowed. Descriptor 3 is ignored, too: this function itself opens it
-    to list the folder /proc/self/fd. If no descriptor leaked, the result is "".
-    """
+    """Look for open files besides the standard streams."""
+    # Descriptor 3 is the listing of the folder itself.
     return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
 
 def reach_the_network(outside: str) -> str:
-    """Try to open sockets of all families, and to see the network of the machine.
-
-    No address is needed: some families, such as AF_VSOCK, reach the machine in spite of a network namespace.
-
-    Args:
-        outside: The network namespace of the machine, as in /proc/self/ns/net.
-
-    Returns:
-        The families and the network that were reached, joined by commas; "" if there is none.
-    """
+    """Try sockets of all families, and look for the machine's network namespace."""
+    # No address is needed: some families, such as AF_VSOCK, reach the machine in spite of a namespace.
     reached = ["the network of the machine"] if str(Path("/proc/self/ns/net").readlink()) == outside else []
+    # Event loops need pairs of Unix sockets, so these are allowed.
     for family in range(_FAMILIES):
         if any(_opens(family, kind) for kind in _KINDS_OF_SOCKETS):
             reached.append(f"sockets of family {family}")
@@ -219,11 +165,7 @@ def _opens_pair(family: int, kind: int) -> bool:
 
 
 def gain_rights() -> str:
-    """Return the ways in which this process can get the rights of the user root, joined by commas.
-
-    A process can get these rights if it has capabilities, if it is root, if it may start setuid programs, or
-    if it can create a user namespace (in which it would be root). If there is no way, the result is "".
-    """
+    """Look for ways to the rights of root: capabilities, setuid programs, user namespaces."""
     status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
     gained = [name for name in ("CapInh", "CapPrm", "CapEff", "CapBnd") if int(status[name], 16)]
     if "0" in (status["Uid"].split()[0], status["NoNewPrivs"].strip()):
@@ -234,11 +176,7 @@ def gain_rights() -> str:
 
 
 def raise_limits() -> str:
-    """Attack the sandbox: try to remove the resource limits of this process.
-
-    Returns:
-        The names of the limits that could be removed, such as "CPU", joined by commas; "" if there is none.
-    """
+    """Try to remove the resource limits of this process."""
     raised = []
     for name in ("CPU", "FSIZE", "AS", "NPROC", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
@@ -254,14 +192,7 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Try to allocate memory that does not count towards the sandbox's limits.
-
-    Such memory belongs neither to a process nor to a file in a folder, or it stays allocated although the
-    process gave it back.
-
-    Returns:
-        The names of the ways that worked, joined by commas; "" if there is none.
-    """
+    """Try to allocate memory that counts towards no limit, or stays allocated after it was given back."""
     taken = [name for name, call in _MEMORY_CALLS.items() if call() >= 0]
     with contextlib.suppress(OSError):
         mmap.mmap(-1, mmap.PAGESIZE).close()  # shared and anonymous
@@ -277,11 +208,7 @@ def hide_memory() -> str:
 
 
 def use_refused_calls() -> str:
-    """Try system calls that have often been a way into the kernel, also by the entries of older programs.
-
-    Returns:
-        The names of the calls that worked, joined by commas; "" if there is none.
-    """
+    """Try system calls that have often been a way into the kernel, also by the entries of older programs."""
     used = []
     for name, (number, arguments) in _KERNEL_CALLS.items():
         ctypes.set_errno(0)
@@ -307,19 +234,10 @@ def _calls_as_i386() -> bool:
 
 
 def start_many_processes(most: int) -> str:
-    """Try to start more processes than the sandbox allows.
-
-    Each process sleeps for a minute, even after this script has ended. At the end of the run, the sandbox
-    must kill these processes.
-
-    Args:
-        most: The largest number of processes that the sandbox allows.
-
-    Returns:
-        A text that says that more than `most` processes were started; "" if the sandbox prevented this.
-    """
+    """Try to start more than `most` processes, which also try to outlive this script."""
     for number in range(most + 1):
         try:
+            # The self-test looks afterwards for processes that outlived the run.
             if os.fork() == 0:
                 os.setsid()
                 time.sleep(60)

@@ -1,4 +1,4 @@
-"""Filter that refuses some system calls of programs in the sandbox, by the Linux mechanism seccomp."""
+"""Bubblewrap, which starts sandboxes: its command line, and the filter of system calls (seccomp)."""
 
 from __future__ import annotations
 
@@ -55,18 +55,11 @@ _Instruction = tuple[int, int, int, int]
 
 
 def seccomp_program() -> bytes:
-    """Build a seccomp filter: instructions for the kernel's BPF interpreter, which checks each system call.
+    """Build the seccomp filter: BPF instructions with which the kernel checks each system call.
 
-    Besides the calls in `_REFUSED` and those of other processor architectures, the filter refuses:
-
-    - all sockets but pairs of Unix sockets, which event loops need. Network namespaces do not isolate every
-      family: AF_VSOCK reaches the hypervisor of a virtual machine.
-    - anonymous shared memory, which stays allocated after a process gave it back by `madvise`, so that the
-      resident memory does not show it; and huge pages, which the resident memory does not show either.
-    - changes of the limits of other processes.
-
-    Returns:
-        The instructions for this machine's processor; b"" if the processor is not supported.
+    Besides the calls in `_REFUSED` and those of other processor architectures, it refuses sockets but pairs
+    of Unix sockets, memory that limits do not see, and changes of the limits of other processes. Return b"" for
+    an unsupported processor.
     """
     if platform.machine() not in _ARCHITECTURES:
         return b""
@@ -76,6 +69,8 @@ def seccomp_program() -> bytes:
     program += [(_LOAD, 0, 0, _CALL_NUMBER), (_AT_LEAST, 0, 1, _FIRST_X32_CALL), _fail(errno.ENOSYS)]
     for number in refused:
         program += _if(number, [_fail(errno.ENOSYS)])
+    # Pairs of Unix sockets remain, because event loops need them. Network namespaces do not isolate every
+    # family: AF_VSOCK reaches the hypervisor of a virtual machine.
     program += _if(numbers["socket"], [_fail(errno.EAFNOSUPPORT)])
     program += _if(numbers["setsockopt"], [_fail(errno.ENOPROTOOPT)])  # it enlarges buffers of sockets
     program += _if(
@@ -85,6 +80,8 @@ def seccomp_program() -> bytes:
     program += _if(numbers["socketpair"], pair)
     own = [_argument(0), (_EQUAL, 1, 0, 0), _fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
     program += _if(numbers["prlimit64"], own)
+    # Anonymous shared memory stays allocated after a process gave it back by `madvise`, so that the resident
+    # memory does not show it; nor does it show huge pages.
     for flags in (_SHARED | _ANONYMOUS, _HUGE):
         taken = [_argument(3), (_AND, 0, 0, flags), (_EQUAL, 0, 1, flags), _fail(errno.EPERM)]
         program += _if(numbers["mmap"], [*taken, (_LOAD, 0, 0, _CALL_NUMBER)])
@@ -114,17 +111,11 @@ _MIB = 1 << 20
 
 
 def find_bubblewrap() -> str:
-    """Return the path of the program bwrap (bubblewrap), which starts sandboxes.
-
-    The function also checks that Python is installed in a system folder. The self-test of a sandbox needs
-    Python, because a Python script attacks the sandbox.
-
-    Raises:
-        InputError: bubblewrap or Python is not installed.
-    """
+    """Return the path of bwrap, or raise `InputError` if bwrap or Python is not installed."""
     bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
     if bwrap is None:
         raise InputError(f"bubblewrap is not installed: {INSTALL_BUBBLEWRAP}")
+    # The self-test attacks the sandbox by a Python script.
     if shutil.which("python3", path=SEARCH_PATH) is None:
         raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
     return bwrap
@@ -135,19 +126,9 @@ def bwrap_command(
 ) -> list[str]:
     """Build the command line of bubblewrap; the caller appends the program to run and its arguments.
 
-    The sandbox has an empty root folder in memory. /usr, a few entries of /etc and the `readable` paths of
-    the machine are visible in it, read-only. The folders that a program can write to are in memory, and their
-    size is limited.
-
-    Args:
-        bwrap: The path of the program bwrap.
-        limits: The limits of the run. Only `disk`, the size of each writable folder, is used here.
-        readable: Further paths of the machine that the program may read.
-        status: The file descriptor to which bwrap writes its status.
-        seccomp: The file descriptor from which bwrap reads the filter of system calls.
-
-    Returns:
-        The path of bwrap and its options.
+    /usr, a few entries of /etc and the `readable` paths are visible, read-only, in an empty root. All that a
+    program can write to is in memory, up to the limit `disk`. bwrap writes its status to the descriptor
+    `status`, and reads the filter of system calls from `seccomp`.
     """
     command = [bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     command += ["--new-session", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]

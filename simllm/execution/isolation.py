@@ -1,4 +1,8 @@
-"""Self-test of the sandbox: attacks from inside show whether the sandbox isolates programs."""
+"""Self-test of the sandbox: attacks from inside show whether the sandbox isolates programs.
+
+A *result* says how an attack succeeded, and is "" if the sandbox prevented it; results stand by the name of
+the attack.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,7 @@ _MIB = 1 << 20
 
 
 def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
-    """Run attacks inside a sandbox, to test whether it isolates programs from this machine.
-
-    Args:
-        pool: The supervisor processes that start commands in a sandbox.
-        readable: The paths that the pool lets commands read.
-
-    Returns:
-        A dict from the name of each attack to its result. A result says how the attack succeeded; it is "" if
-        the sandbox prevented the attack.
+    """Attack the sandboxes of a pool, which lets commands read the `readable` paths; return the results.
 
     Raises:
         InputError: The sandbox does not start, or the script that runs the attacks fails.
@@ -52,19 +48,17 @@ def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
         message = outcome.stderr.decode(errors="replace").strip()
         raise SandboxError(f"the attacks ended early: {end} {message}".strip())
     results: dict[str, str] = json.loads(outcome.stdout)
+    # The word is random, so a process with it is one that the sandbox failed to kill.
     left = _processes_with(mark)
     results["outlive the program"] = f"{left} processes" if left else ""
+    # Memory is measured from outside, so no attack from inside can tell whether the limit holds.
     hog = pool.run(Request(["python3", "-I", "-S", "-c", _HOG], {}, b"", _LIMITS, ()))
     results["take memory above the limit"] = "" if hog.exceeded == "memory" else "not noticed"
     return results
 
 
 def attack_this_machine() -> tuple[str, dict[str, str]]:
-    """Run attacks inside a new sandbox on this machine.
-
-    Returns:
-        Two values: the version of bubblewrap, and a dict from the name of each attack to its result. A result
-        says how the attack succeeded; it is "" if the sandbox prevented the attack.
+    """Attack a new sandbox; return the version of bubblewrap and the results.
 
     Raises:
         InputError: bubblewrap or Python is not installed, or the sandbox does not start.
@@ -76,15 +70,7 @@ def attack_this_machine() -> tuple[str, dict[str, str]]:
 
 
 def raise_if_breached(results: Mapping[str, str]) -> None:
-    """Raise an error if an attack on the sandbox succeeded.
-
-    Args:
-        results: The dict that `attack` returned, from the name of each attack to its result. A result says
-            how the attack succeeded; it is "" if the sandbox prevented the attack.
-
-    Raises:
-        InputError: An attack succeeded.
-    """
+    """Raise `InputError` if an attack succeeded."""
     if achieved := [f"{name} ({result})" for name, result in results.items() if result]:
         raise InputError(
             f"programs are not contained here; they can {'; '.join(achieved)}; install: {INSTALL_BUBBLEWRAP}"
@@ -92,14 +78,7 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
 
 
 def _processes_with(word: str) -> int:
-    """Return the number of processes on this machine whose command line contains a word.
-
-    The self-test of the sandbox starts each attacking program with a random word as an argument. If a
-    process with this word is left after the attacks, the sandbox failed to kill it.
-
-    Args:
-        word: The word.
-    """
+    """Return the number of processes on this machine whose command line contains a word."""
     number = 0
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has just ended

@@ -35,11 +35,6 @@ class Limits:
     processes: int = 64
 
     def __post_init__(self) -> None:
-        """Check that all limits of the run are positive numbers that the kernel can take.
-
-        Raises:
-            InputError: A limit is zero, negative, NaN, or above 1e9.
-        """
         for name, value in asdict(self).items():
             if value == math.inf or not value > 0:
                 raise InputError(f"limit {name}: expected a positive number, not {value!r}")
@@ -57,16 +52,9 @@ COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)
 
 
 def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
-    """Return command-line options for the program `prlimit`, which sets the kernel's limits for a run.
+    """Return options of the program `prlimit`: a run's limits, but at most what this process may have itself.
 
-    Each process gets limits on its address space, processor time, file sizes, open files and stack, and
-    cannot write core dumps. A limit is never higher than the highest value that the kernel allows this
-    process.
-
-    Args:
-        limits: The limits of the run.
-        count_processes: Whether to limit the numbers of processes and timers, too. Outside of a sandbox, it
-            must be False, because the kernel would count those of the user, not only those of the run.
+    `count_processes` also limits processes and timers.
     """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
@@ -77,9 +65,11 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
         "stack": _STACK * _MIB,
     }
     if count_processes:
+        # Outside of a sandbox, the kernel would count those of the user, not only those of the run.
         wanted |= {"nproc": limits.processes, "sigpending": _TIMERS}
     options = []
     for name, value in wanted.items():
         highest = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        # prlimit fails if a limit is above the hard limit of this process.
         options.append(f"--{name}={value if highest == resource.RLIM_INFINITY else min(value, highest)}")
     return options

@@ -1,4 +1,4 @@
-"""The environment variables of programs in the sandbox: the search path, the working folder and others."""
+"""What caller and supervisor send each other through pipes: requests to run commands, and their outcomes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENVIRONMENT = {
 
 
 class SandboxError(InputError):
-    """Error for a failure of the sandbox itself. It says nothing about the program that should have run."""
+    """Failure of the sandbox itself, which says nothing about the program that should have run."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,10 @@ class Outcome:
     Attributes:
         status: The exit status; 128 + N if signal N ended the command, as in a shell.
         exceeded: The limit that the run exceeded: "time", "memory" or "output"; None if it exceeded none.
-        stdout: Standard output, cut off at the limit.
-        stderr: Standard error, cut off at the limit.
-        cpu_seconds: Processor time of all processes, in seconds.
-        wall_seconds: Time from start to end, in seconds.
+        stdout: Standard output, cut off at the limit; so is `stderr`.
+        cpu_seconds: Processor time of all processes.
         peak_memory: Peak of the resident memory in bytes.
-        files: The content of the files in the working folder that the request asked to keep, by relative
-            path. Their total size is at most the disk limit.
+        files: The contents of the kept files, by path in the working folder, up to the disk limit in all.
     """
 
     status: int
@@ -64,12 +61,8 @@ class Request:
     """A request to run a command.
 
     Attributes:
-        argv: The program and its arguments.
         files: The content of each file to write into the working folder before the run, by relative path.
-        stdin: The bytes of standard input.
-        limits: The limits of the run.
-        keep: Patterns for relative paths, as in `fnmatch`. After the run, matching files in the working
-            folder are read; their content becomes a part of the outcome.
+        keep: Patterns, as in `fnmatch`, for relative paths of files to return in the outcome.
     """
 
     argv: Sequence[str]
@@ -79,11 +72,6 @@ class Request:
     keep: Sequence[str]
 
     def __post_init__(self) -> None:
-        """Check that the paths of the request's files lie inside the working folder of the command.
-
-        Raises:
-            InputError: A path is empty, absolute, or contains ".." or a NUL character.
-        """
         for name in self.files:
             path = PurePosixPath(name)
             if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in name:
@@ -94,7 +82,7 @@ _LENGTH = struct.Struct("!Q")
 
 
 def send_request(stream: IO[bytes], request: Request) -> None:
-    """Write a request to a pipe; the request asks the process at the other end to run a command."""
+    """Write a request to a pipe."""
     header = {
         "argv": list(request.argv),
         "files": list(request.files),
@@ -105,18 +93,14 @@ def send_request(stream: IO[bytes], request: Request) -> None:
 
 
 def receive_request(stream: IO[bytes]) -> Request:
-    """Read a request from a pipe; the request asks this process to run a command.
-
-    Raises:
-        EOFError: The pipe has ended.
-    """
+    """Read a request from a pipe; raise `EOFError` at its end."""
     header, (stdin, *contents) = _receive(stream)
     files = dict(zip(header["files"], contents, strict=True))
     return Request(header["argv"], files, stdin, Limits(**header["limits"]), header["keep"])
 
 
 def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
-    """Write to a pipe the outcome of a command that ran in the sandbox, or the error of the sandbox."""
+    """Write to a pipe the outcome of a command, or the error of the sandbox."""
     if isinstance(outcome, SandboxError):
         _send(stream, {"error": str(outcome)}, [])
         return
@@ -132,12 +116,7 @@ def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
 
 
 def receive_outcome(stream: IO[bytes]) -> Outcome:
-    """Read from a pipe the outcome of a command that ran in the sandbox.
-
-    Raises:
-        EOFError: The pipe has ended.
-        SandboxError: The command could not be run.
-    """
+    """Read an outcome from a pipe; raise the `SandboxError` sent instead, or `EOFError` at its end."""
     header, blobs = _receive(stream)
     if "error" in header:
         raise SandboxError(header["error"])
@@ -147,16 +126,7 @@ def receive_outcome(stream: IO[bytes]) -> Outcome:
 
 
 def _send(stream: IO[bytes], header: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    """Write a message to a pipe: a header and byte strings (blobs).
-
-    The message has three parts: the length of a JSON object, this JSON object, and the bytes of all blobs.
-    The JSON object contains the header and the lengths of the blobs in bytes.
-
-    Args:
-        stream: The pipe.
-        header: The part of the message that can be written as JSON.
-        blobs: The byte strings, such as the contents of files.
-    """
+    """Write the length of a JSON object, the object (header and lengths of the blobs), and the blobs."""
     text = json.dumps({"header": header, "lengths": [len(blob) for blob in blobs]}).encode()
     stream.write(_LENGTH.pack(len(text)) + text)
     stream.writelines(blobs)

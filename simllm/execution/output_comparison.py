@@ -23,15 +23,13 @@ _WHITE_SPACE = _BLANKS + b"\n"
 def comparison(mode: str) -> Callable[[bytes, bytes], str]:
     """Return the function that compares a program's expected output with its actual output.
 
-    The returned function takes the expected and the actual output. Its result is "AC" (accepted) if the
-    outputs are equal by the rule `mode`, "PE" (presentation error) if they differ only in white space, and
-    "WA" (wrong answer) otherwise.
+    Its result is "AC" (accepted) if the outputs are equal, "PE" (presentation error) if they differ only in
+    white space, and "WA" (wrong answer) otherwise.
 
     Args:
         mode: The rule that decides whether two outputs count as equal:
 
-            - `lines`: All lines are equal. Spaces and tabs at the ends of lines, and empty lines at the end
-              of the output, are ignored.
+            - `lines`: All lines are equal, without spaces and tabs at their ends and empty lines at the end.
             - `tokens`: All words (parts between white space) are equal.
             - `exact`: All bytes are equal.
             - `float:E`, such as `float:1e-6`: All words are equal, but numbers, also inside words such as
@@ -75,7 +73,7 @@ def _equal_lines(expected: bytes, actual: bytes) -> bool:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """Split an output into lines; remove spaces and tabs at the ends of lines, and empty lines at the end."""
+    """Split into lines without spaces and tabs at their ends and without empty lines at the end."""
     lines = [line.rstrip(_BLANKS) for line in text.split(b"\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -97,11 +95,7 @@ def _pairs(expected: bytes, actual: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
-    """Return whether two words are equal, apart from numbers that differ by at most `tolerance`.
-
-    The difference may be absolute, or relative to the expected number. No difference is allowed if the
-    expected number is too large for a float (from about 1.8e308): the two numbers must be identical.
-    """
+    """Return whether two words are equal, apart from numbers that differ by at most `tolerance`."""
     if expected == actual:
         return True
     read, there = 0, 0
@@ -115,4 +109,5 @@ def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
 
 
 def _near(expected: float, actual: float, tolerance: float) -> bool:
+    # From about 1.8e308 a number is infinite as a float, so it must be equal in every digit.
     return math.isfinite(expected) and abs(expected - actual) <= tolerance * max(1.0, abs(expected))

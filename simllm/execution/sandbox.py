@@ -19,16 +19,15 @@ class Sandbox:
     """A sandbox for untrusted commands.
 
     Commands run in bubblewrap: as an ordinary user without rights, without network, with read-only system
-    folders, in a working folder in memory, and with few environment variables. At the end of a run, all
-    processes of the run are killed and all its files removed. A new sandbox first tests itself: it runs
-    attacks on itself, and raises an error if an attack succeeds.
+    folders, in a working folder in memory, and with few environment variables. At the end of a run, all its
+    processes are killed and its files removed. A new sandbox first attacks itself, and raises an error if an
+    attack succeeds.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close` at the end.
 
     Args:
         unsafe: Run commands without bubblewrap. They can then read and change whatever an ordinary user can.
-        readable: Files and folders besides `/usr` that commands may read. They have the same paths in the
-            sandbox as outside.
+        readable: Files and folders besides `/usr` that commands may read, under the same paths as outside.
 
     Attributes:
         contained: Whether commands are isolated by bubblewrap; the opposite of `unsafe`.
@@ -70,15 +69,11 @@ class Sandbox:
 
         Args:
             argv: The program and its arguments. Programs are searched in /usr/bin, /bin and /usr/local/bin.
-            files: The content of each file to write into the working folder, by relative path. All of these
-                files are executable.
+            files: The content of each (executable) file to write into the working folder, by relative path.
             stdin: The bytes of standard input.
             limits: The limits of the run.
             keep: Patterns for relative paths, as in `fnmatch`; `*` also matches `/`. After the run, matching
                 files are read from the working folder into `Outcome.files`.
-
-        Returns:
-            The exit status, the output, the resource use, and the files that match a pattern in `keep`.
 
         Raises:
             InputError: The path of a file leads out of the working folder.
@@ -87,7 +82,7 @@ class Sandbox:
         return self._pool.run(Request(argv, files or {}, stdin, limits, keep))
 
     def close(self) -> None:
-        """Stop all runs, and the supervisor processes that control them."""
+        """Stop all runs, and the supervisors that control them."""
         self._pool.close()
 
     def __enter__(self) -> Sandbox:

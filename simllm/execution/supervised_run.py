@@ -1,4 +1,4 @@
-"""A function that turns the calling process from root into an ordinary user."""
+"""One run of a command, from the start of its sandbox to its outcome, as a supervisor controls it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,9 @@ _NOBODY = 65534
 
 
 def drop_root_rights() -> None:
-    """Turn this process from root into an ordinary user, because many limits do not apply to root.
-
-    The new user id is derived from the process id, so that no other process or file belongs to this user. If
-    the derived id cannot be used, the process becomes the user `nobody`.
-    """
+    """Turn this process from root into a user who owns nothing, because many limits do not apply to root."""
     os.setgroups([])
+    # No other process or file belongs to a user derived from the process id.
     for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):
         try:
             os.setresgid(user, user, user)
@@ -53,15 +50,7 @@ _FOLDER = _READ | os.O_DIRECTORY
 
 
 def write_files(box: int, files: Mapping[str, bytes]) -> None:
-    """Write executable files into the working folder of a sandbox.
-
-    Args:
-        box: The file descriptor of the folder.
-        files: The content of each file, by its relative path. Missing subfolders are made.
-
-    Raises:
-        OSError: A file cannot be written, for example because the folder is full.
-    """
+    """Write executable files into the working folder (a file descriptor), with missing subfolders."""
     for name, content in files.items():
         path = PurePosixPath(name)
         for parent in reversed(path.parents[:-1]):
@@ -80,19 +69,9 @@ def _exists(box: int, path: PurePosixPath) -> bool:
 
 
 def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]:
-    """Read the files of a sandbox's working folder whose paths match a pattern.
+    """Read files whose relative paths match an `fnmatch` pattern, sorted, up to `most` bytes in all.
 
-    All processes of the sandbox must have ended, so that no process changes the files during the reading.
-
-    Args:
-        box: The file descriptor of the folder.
-        patterns: Patterns for relative paths, as in `fnmatch`. `*` also matches `/`.
-        most: The largest number of bytes to read from all files together. Further content is cut off. This
-            limit is needed although the folder has a limited size: a sparse file can be larger than the
-            space that it uses.
-
-    Returns:
-        The content of each file by its relative path, sorted by path.
+    All processes of the sandbox must have ended, so that none changes the files meanwhile.
     """
     found = {}
     for number, (name, folder, entry) in enumerate(_entries(box, "", _DEEPEST)):
@@ -100,23 +79,14 @@ def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]
             break
         if any(fnmatchcase(name, pattern) for pattern in patterns):
             with os.fdopen(os.open(entry, _READ, dir_fd=folder), "rb") as file:
+                # The folder's size is no bound: a sparse file can be larger than the space that it uses.
                 found[name] = file.read(most)
                 most -= len(found[name])
     return dict(sorted(found.items()))
 
 
 def _entries(folder: int, prefix: str, levels: int) -> Iterator[tuple[str, int, str]]:
-    """Find the readable regular files in a folder and its subfolders.
-
-    Args:
-        folder: The file descriptor of the folder.
-        prefix: The relative path of the folder, with a slash at its end; "" for the top folder.
-        levels: The number of levels of subfolders to search.
-
-    Yields:
-        The file's relative path, the file descriptor of the folder that directly contains the file, and the
-        file's name.
-    """
+    """Yield relative path, descriptor of the containing folder, and name of each readable regular file."""
     for name in sorted(os.listdir(folder)):
         try:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -147,30 +117,18 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Setup:
-    """Settings for all runs of a supervisor, which is a process that runs commands in a sandbox.
-
-    Attributes:
-        bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: Paths besides the system folders that a command may read.
-    """
+    """Settings for all runs of a supervisor, as in `SupervisorPool`."""
 
     bwrap: str | None
     readable: Sequence[str] = ()
 
 
 class CallerGoneError(Exception):
-    """Error that stops a run, because the process that requested the run has ended."""
+    """The caller has ended, so that the run must stop."""
 
 
 class SupervisedRun:
-    """One run of a command, controlled by this process, the supervisor.
-
-    Args:
-        request: The command, its files and limits.
-        setup: The settings for all runs.
-        caller: The file descriptor of a pipe from the process that requested the run. The pipe is
-            disconnected when that process ends; then the run is stopped.
-    """
+    """One run of a command; `caller` is a pipe whose other end closes when the caller ends."""
 
     def __init__(self, request: Request, setup: Setup, caller: int) -> None:
         self.request, self.setup, self.caller = request, setup, caller
@@ -182,13 +140,9 @@ class SupervisedRun:
     def run(self) -> Outcome:
         """Run the command until it ends or exceeds a limit.
 
-        Returns:
-            The exit status, the output, the resource use, and the content of the files that the request asked
-            to keep.
-
         Raises:
             SandboxError: The command could not be started, or the sandbox failed during the run.
-            CallerGoneError: The process that requested the run ended before the command did.
+            CallerGoneError: The caller ended before the command did.
         """
         with contextlib.ExitStack() as self.held:
             try:
@@ -204,17 +158,14 @@ class SupervisedRun:
             seconds = time.monotonic() - begun
         finally:
             usage = end_children()
+        # Everything that could write has ended, so that the pipes have ends.
         self._read_rest()
         files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
         return self._outcome(seconds, usage, files)
 
     def _start(self) -> None:
-        """Start the sandbox, write the files into its working folder, and start the command in the sandbox.
-
-        The sandbox first starts a shell, which waits until it can read a line from a socket (called the
-        gate). This method writes the files and then sends the line. The shell then replaces its own process
-        by the command (with `exec`).
-        """
+        """Start a waiting shell in the sandbox, write the files, and let the shell become the command."""
+        # Sealed, so that the command cannot enlarge the file and keep memory in it that no limit counts.
         stdin = self._keep_open(os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         with os.fdopen(os.dup(stdin), "wb") as file:
             file.write(self.request.stdin)
@@ -238,6 +189,7 @@ class SupervisedRun:
             for descriptor in (out, errors, status):
                 os.close(descriptor)
         self.exited = self._keep_open(os.pidfd_open(self.child))
+        # The working folder exists only once the shell runs, and the command must find its files there.
         gate.settimeout(_START_TIMEOUT)
         if not gate.recv(1):
             raise SandboxError(f"the sandbox does not start: {self._message()}")
@@ -252,19 +204,7 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start a shell, which will run the command when the supervisor sends a line.
-
-        The shell waits because the supervisor must first write the command's files. After the line, the shell
-        replaces its own process by the command (with `exec`). If the settings have the path of bubblewrap,
-        the shell runs in a new sandbox. Otherwise, it runs without a sandbox.
-
-        Args:
-            descriptors: File descriptors that the new process inherits, such as the pipe for standard output.
-                In the new process, they get the numbers 0, 1, 2 and so on, in this order.
-
-        Returns:
-            The process id of bubblewrap, or of the shell if there is no sandbox.
-        """
+        """Start bubblewrap, or the bare shell, with these descriptors as 0, 1 and so on; return its id."""
         options = prlimit_options(self.limits, count_processes=self.setup.bwrap is not None)
         program = ["/bin/sh", "-c", _STUB, "sh", *options, "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
@@ -276,6 +216,7 @@ class SupervisedRun:
             self.folder = tempfile.mkdtemp(prefix="simllm-unsafe-")
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
+            # There is no bubblewrap to write a status or to read a filter.
             descriptors = descriptors[: GATE + 1]
             self.meter.ignore_inherited_peak()
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(descriptors)]
@@ -295,16 +236,7 @@ class SupervisedRun:
         self.box, self.proc = self.sized[0], self._open(f"{self.first}/root/proc")
 
     def _watch(self, begun: float) -> None:
-        """Collect the command's output and measure its resource use.
-
-        The method returns when the command ends or exceeds a limit.
-
-        Args:
-            begun: The start time of the command, in seconds on the clock of `time.monotonic`.
-
-        Raises:
-            CallerGoneError: The process that requested the run has ended.
-        """
+        """Collect output and measure resource use until the command ends or exceeds a limit."""
         poll = select.poll()
         for descriptor in (*self.kept, self.exited):
             poll.register(descriptor, select.POLLIN)
@@ -327,9 +259,9 @@ class SupervisedRun:
                 self.exceeded = self.exceeded or self.meter.exceeded()
 
     def _pids(self) -> list[str]:
-        """Return the ids of all processes in the sandbox: names in /proc, and the path of the hidden one.
+        """Return all processes of the sandbox (names in /proc, and the path of the hidden one).
 
-        Without a sandbox, return only the id of the command's first process.
+        Without a sandbox, only the command's first process is known.
         """
         if self.folder is not None:
             return [str(self.child)]
@@ -337,16 +269,7 @@ class SupervisedRun:
         return [self.first, *others]
 
     def _read(self, descriptor: int) -> bool:
-        """Read the next part of the command's output from a pipe, and store it.
-
-        Output beyond the limit `Limits.output` is dropped, and the limit is recorded as exceeded.
-
-        Args:
-            descriptor: The file descriptor of the pipe from standard output or standard error.
-
-        Returns:
-            Whether a part was read; False at the end of the pipe.
-        """
+        """Read a part of the output and keep it up to the limit; return False at the end of the pipe."""
         part = os.read(descriptor, _PART)
         kept = self.kept[descriptor]
         free = self.limits.output - len(kept)
@@ -356,10 +279,7 @@ class SupervisedRun:
         return bool(part)
 
     def _read_rest(self) -> None:
-        """Read the rest of the command's standard output and standard error.
-
-        All processes that could write must have ended. Otherwise, the reading could wait forever.
-        """
+        """Read the rest of the output; if a process could still write, this could wait forever."""
         for descriptor in self.kept:
             while self._read(descriptor):
                 pass
@@ -373,6 +293,7 @@ class SupervisedRun:
             measured = lines[0]["child-pid"]  # bwrap's inner process, the parent of the program
         else:
             status, measured = usage[self.child].status, self.child
+        # This process killed the run, whatever bubblewrap reports of it.
         if self.exceeded:
             status = 128 + signal.SIGKILL
         elif status is None:
@@ -391,11 +312,7 @@ class SupervisedRun:
         )
 
     def _message(self) -> str:
-        """Return the standard error of the run as text, for use in an error message.
-
-        All processes of the run are killed first, so that they write nothing more. If standard error is
-        empty, the text is "no message".
-        """
+        """Kill the run, and return its standard error for an error message."""
         end_children()
         self._read_rest()
         return self.kept[self.errors].decode(errors="replace").strip() or "no message"
@@ -404,10 +321,6 @@ class SupervisedRun:
         return self._keep_open(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _keep_open(self, descriptor: int) -> int:
-        """Register a file descriptor to be closed at the end of the run.
-
-        Returns:
-            The same file descriptor.
-        """
+        """Return the descriptor, which is closed at the end of the run."""
         self.held.callback(os.close, descriptor)
         return descriptor

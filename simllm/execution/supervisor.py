@@ -1,4 +1,4 @@
-"""The supervisor: a small process that runs commands for another process (the caller), one at a time.
+"""The supervisor: a small process that runs commands for its caller, one at a time.
 
 It reads requests from standard input and writes outcomes to standard output. When the caller ends or is
 killed, the supervisor kills all processes of the current run, and ends.
@@ -27,14 +27,9 @@ _CHECK_INTERVAL = 0.5  # seconds
 
 
 def main() -> None:
-    """Run commands that another process (the caller) requests, until the caller ends.
+    """Run commands until the caller ends.
 
-    Requests are read from standard input, and the outcomes are written to standard output. The first argument
-    on the command line is a JSON object with these keys:
-
-    - `caller`: The process id of the caller.
-    - `bwrap`: The path of bubblewrap; null runs commands without a sandbox.
-    - `readable`: A list of paths besides the system folders that commands may read.
+    The first argument is a JSON object: `caller` (its process id), `bwrap` and `readable` as in `Setup`.
     """
     settings = json.loads(sys.argv[1])
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
@@ -56,15 +51,13 @@ def main() -> None:
 
 
 def _end_with(caller: int) -> None:
-    """Raise `CallerGoneError` in this process soon after the caller has ended, whatever is going on here.
-
-    The ends of the pipes do not tell that reliably: a process that the caller forked may hold them open.
-    """
+    """Raise `CallerGoneError` in this process soon after the caller has ended, whatever is going on here."""
 
     def check(*_: object) -> None:
         if os.getppid() != caller:
             signal.setitimer(signal.ITIMER_REAL, 0)  # the cleaning up must not be interrupted
             raise CallerGoneError
 
+    # The ends of the pipes do not tell it reliably: a process that the caller forked may hold them open.
     signal.signal(signal.SIGALRM, check)
     signal.setitimer(signal.ITIMER_REAL, _CHECK_INTERVAL, _CHECK_INTERVAL)

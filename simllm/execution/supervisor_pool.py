@@ -1,7 +1,4 @@
-"""A pool of supervisors, which are child processes that run commands in sandboxes.
-
-Several threads can use the pool at the same time. Each running command has its own supervisor.
-"""
+"""A pool of supervisors, the processes that run commands in sandboxes."""
 
 from __future__ import annotations
 
@@ -22,14 +19,10 @@ _FOLDER = str(Path(simllm.__file__).parents[1])
 
 
 class SupervisorPool:
-    """A pool of supervisors: child processes that each run one command at a time.
+    """Supervisors that run one command at a time each; a new one is started if none is idle.
 
-    A command is given to an idle supervisor. If no supervisor is idle, a new one is started. A supervisor
-    whose command has ended is idle, and can run further commands.
-
-    Args:
-        bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: Paths besides the system folders that a command may read.
+    `bwrap` is the path of bubblewrap; None runs commands without a sandbox. Commands may read the `readable`
+    paths besides the system folders.
     """
 
     def __init__(self, bwrap: str | None, readable: Sequence[str] = ()) -> None:
@@ -40,14 +33,7 @@ class SupervisorPool:
         self._closed = False
 
     def run(self, request: Request) -> Outcome:
-        """Run a command in a sandbox. Several threads may call this method at the same time.
-
-        Args:
-            request: The command, its input files, its limits, and the patterns of files to keep.
-
-        Returns:
-            The exit status, the output, the resource use, and the content of the files that the request asked
-            to keep.
+        """Run a command; several threads may do so at the same time.
 
         Raises:
             SandboxError: The command could not be run.
@@ -71,7 +57,7 @@ class SupervisorPool:
         return outcome
 
     def close(self) -> None:
-        """End all supervisors (child processes that run commands), and the commands that they are running."""
+        """End all supervisors and the commands that they are running."""
         with self._lock:
             self._closed = True
             supervisors = list(self._all)
@@ -79,6 +65,7 @@ class SupervisorPool:
             self._end(supervisor)
 
     def _take(self) -> subprocess.Popen[bytes]:
+        # Starting under the lock, so that `close` misses no supervisor.
         with self._lock:
             if self._closed:
                 raise SandboxError("the sandbox is closed")
@@ -104,10 +91,7 @@ class SupervisorPool:
             self._idle.append(supervisor)
 
     def _end(self, supervisor: subprocess.Popen[bytes]) -> int:
-        """End a supervisor by closing its pipes, and return its exit status.
-
-        When its pipes are closed, a supervisor kills the run that it controls, and ends.
-        """
+        """Close the pipes, at whose end a supervisor kills its run and ends; return its exit status."""
         for stream in (supervisor.stdin, supervisor.stdout):
             if stream:
                 with contextlib.suppress(OSError):  # bytes of a request that it did not read

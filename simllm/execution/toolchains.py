@@ -1,4 +1,4 @@
-"""The file name that the Java compiler requires for a source text: the name of its public class."""
+"""Compilers and interpreters of the judge's languages: their commands, and the programs that they compile."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ _TYPES = ("class", "interface", "@interface", "enum", "record")
 
 
 def file_name(source: str) -> str:
-    """Return the file name that javac requires for a Java source text.
-
-    javac requires that a source file has the name of its public class. For a text without a public class,
-    the name is Main.java.
-    """
+    """Return the file name that javac requires: that of the public class, or Main.java if there is none."""
     is_public, before = False, ""
     tokens = iter(_TOKEN.findall(_outermost(_NOT_CODE.sub(" ", source))))
     for token in tokens:
@@ -52,10 +48,9 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Remove the text inside braces and parentheses, so that a search finds only the outermost classes.
+    """Replace each outermost pair of braces or parentheses and what is inside by a single `{`.
 
-    Each outermost pair of braces or parentheses, with all text inside, is replaced by a single `{`. For
-    example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
+    `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
     """
     parts, depth = [], 0
     for part in re.split(r"([{}()])", code):
@@ -71,17 +66,10 @@ _MAIN = (b"\x01\x00\x04main", b"\x01\x00\x16([Ljava/lang/String;)V")
 
 
 def main_class(source_name: str, classes: Mapping[str, bytes]) -> str:
-    """Choose the class that starts a compiled Java program: a class that has a method `main`.
+    """Return the class with a method `main`, such as "pack.Main"; if several have one, the source file's.
 
-    If several classes have such a method, the class with the name of the source file is preferred.
-
-    Args:
-        source_name: The name of the source file, such as "Main.java".
-        classes: The content of each class file by its relative path.
-
-    Returns:
-        The name of the class with its package, such as "pack.Main". If no class has `main`, the name of the
-        source file without ".java".
+    `classes` maps relative paths to class files. If no class has `main`, return the name of the source file
+    without ".java".
     """
     own = source_name.removesuffix(".java")
     names = [
@@ -102,17 +90,15 @@ class Toolchain:
 
     Attributes:
         source: The name of the source file.
-        compile: The command that compiles the source file; `{source}` stands for its name.
-        keep: Patterns, as in `fnmatch`, for the relative paths of the files that are kept after compilation
-            to run the program, such as "*.class".
-        taken: Patterns, in lower case, for the names of files that the program or its compiler use, or that a
-            run could load as code: no input or output file may have such a name.
-        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
-            for the Java class that has the method `main`.
-        version: The command that prints the version of the compiler or interpreter.
-        packages: A dict from the name of each needed program to the Debian package that contains it.
-        refused: A regular expression. It matches the messages that a program writes to standard error if it
-            cannot allocate memory, such as "MemoryError" in Python.
+        compile: The command that compiles; `{source}` stands for the source file.
+        keep: Patterns, as in `fnmatch`, for the compiled files that the run needs.
+        taken: Patterns, in lower case, for names that no input or output file may have, because the program
+            or its compiler use such files, or a run could load them as code.
+        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, `{main}` for
+            the Java class with `main`.
+        version: The command that prints the version.
+        packages: The Debian package of each needed program.
+        refused: What standard error contains if the program could not allocate memory.
     """
 
     source: str
@@ -138,6 +124,7 @@ TOOLCHAINS = {
     ),
     "python": Toolchain(
         source="main.py",
+        # -I ignores the variable of the environment that lifts the limit on digits in runs.
         compile=("python3", "-I", "-S", "-X", "int_max_str_digits=0", "-c", _CHECK_PYTHON, "{source}"),
         keep=("main.py",),
         taken=("*.py", "*.pyc", "*.so", "__pycache__", ".pdbrc"),
@@ -162,12 +149,10 @@ TOOLCHAINS = {
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program.
-
-    If `outcome.succeeded` is false, the compilation failed, and the program cannot be run.
+    """A compiled program; it cannot be run unless `outcome.succeeded`.
 
     Attributes:
-        files: The content of the compiled files by relative path.
+        files: The contents of the compiled files by relative path.
         outcome: The outcome of the compiler's run.
         main: The Java class with the method `main`; empty for other languages.
         toolchain: The tools of the program's language.
@@ -179,38 +164,23 @@ class Program:
     toolchain: Toolchain = dataclass_field(repr=False)
 
     def command(self, limits: Limits) -> list[str]:
-        """Return the command that runs the program.
-
-        Args:
-            limits: The limits of the run. A Java program gets the memory limit as an option of its command.
-                Commands of other languages contain no limits.
-        """
+        """Return the command that runs the program; Java gets the memory limit as an option."""
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
 
     @property
     def compile_log(self) -> str:
-        """The messages that the compiler wrote to standard error.
-
-        If the compiler exceeded a limit, such as its time limit, a last line names this limit.
-        """
+        """The compiler's messages; a last line names the limit that the compiler exceeded, if any."""
         end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
         return self.outcome.stderr.decode(errors="replace") + end
 
     def was_refused_memory(self, outcome: Outcome) -> bool:
-        """Return whether a run of the program failed because the program could not allocate memory.
-
-        Args:
-            outcome: The outcome of the run.
-        """
+        """Return whether a run failed because the program could not allocate memory."""
         return outcome.status != 0 and self.toolchain.refused.search(outcome.stderr) is not None
 
 
 def find_toolchain(language: str) -> Toolchain:
-    """Find the tools of a programming language: check that they are installed, and return their commands.
-
-    Args:
-        language: cpp, python or java.
+    """Return the tools of a language (cpp, python or java), which must be installed.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.
@@ -225,14 +195,7 @@ def find_toolchain(language: str) -> Toolchain:
 
 
 def toolchain_version(sandbox: Sandbox, language: str) -> str:
-    """Ask a language's compiler or interpreter for its version.
-
-    Args:
-        sandbox: The sandbox in which the compiler or interpreter is run.
-        language: cpp, python or java.
-
-    Returns:
-        The first line of the answer, such as "Python 3.12.3".
+    """Return the first line of what a compiler or interpreter says of its version, such as "Python 3.12.3".
 
     Raises:
         InputError: The language is not supported, or its tools are not installed or do not run.
@@ -249,14 +212,6 @@ def _first_line(text: bytes) -> str:
 
 def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
     """Compile a program in the sandbox; for Python, only check its syntax.
-
-    Args:
-        sandbox: The sandbox in which the compiler is run.
-        language: cpp, python or java.
-        code: The source code. In Java, the public class may have any name.
-
-    Returns:
-        The program. If its `outcome.succeeded` is false, it did not compile, and cannot be run.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.

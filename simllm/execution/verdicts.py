@@ -30,12 +30,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class JudgeTest:
-    """A test of a program: an input and the expected output.
-
-    Attributes:
-        input: The text that the program reads.
-        output: The text that the program is expected to write.
-    """
+    """A test of a program: what it reads, and what it is expected to write."""
 
     input: str
     output: str
@@ -43,22 +38,12 @@ class JudgeTest:
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """Names of the input and output file of a program that does not use standard input and output.
-
-    Attributes:
-        input: The name of the file that the program reads.
-        output: The name of the file that the program writes.
-    """
+    """Plain names of the files from which a program reads its input and to which it writes its output."""
 
     input: str
     output: str
 
     def __post_init__(self) -> None:
-        """Check the names of the program's input and output file.
-
-        Raises:
-            InputError: A name is too long, or is a path or a pattern instead of a plain file name.
-        """
         for name in (self.input, self.output):
             if not _PLAIN_NAME.fullmatch(name) or len(name.encode(errors="replace")) > _LONGEST_NAME:
                 raise InputError(f"{name!r}: expected a plain file name")
@@ -66,11 +51,7 @@ class ProgramFiles:
             raise InputError(f"{self.output!r}: the output file must not be the input file")
 
     def check(self, language: str) -> None:
-        """Check that neither file takes the place of a file that is run: the program must not be the input.
-
-        Raises:
-            InputError: A name belongs to the program, or to code that the language could load.
-        """
+        """Raise `InputError` if a name belongs to the program, or to code that the language could load."""
         for name in (self.input, self.output):
             if any(fnmatchcase(_folded(name), pattern) for pattern in TOOLCHAINS[language].taken):
                 raise InputError(f"{name} is a file of the program itself, or could be run as a part of it")
@@ -78,6 +59,7 @@ class ProgramFiles:
 
 def _folded(name: str) -> str:
     """Return a form that is equal for names that some file system takes for the same."""
+    # Folding of case can undo the first normalization.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -86,10 +68,8 @@ class JudgedTest:
     """The result of a program on one test.
 
     Attributes:
-        verdict: A verdict of two letters, such as "AC" (accepted); `VERDICTS` lists all verdicts.
-        output: The bytes that the program wrote to standard output or to its output file; b"" if the output
-            file does not exist.
-        outcome: Exit status and resource use of the run.
+        verdict: One of `VERDICTS`, such as "AC" (accepted).
+        output: What the program wrote to standard output or to its output file; b"" without such a file.
     """
 
     verdict: str
@@ -102,9 +82,8 @@ class Judgement:
     """The verdict on a program.
 
     Attributes:
-        verdict: "NC" if there is no code, "CE" (compile error) if the code does not compile, "AC" (accepted)
-            if the program passed all tests. Otherwise the verdict of the first test that the program failed,
-            such as "WA" (wrong answer). `VERDICTS` lists all verdicts.
+        verdict: "NC" (no code), "CE" (compile error), "AC" (accepted) if the program passed all tests, and
+            otherwise the verdict of the first failed test. `VERDICTS` lists all verdicts.
         tests: The result of each test, in order. Empty if there is no code or the code does not compile.
         compile_log: The messages of the compiler.
     """
@@ -130,13 +109,9 @@ def judge(
         language: cpp, python or java.
         code: The source code; None if a language model's reply had no code. The verdict is then "NC".
         tests: The tests. All tests are run, even after the program failed one.
-        limits: The limits of the run on each test. The limit `disk` is raised by the size of the compiled
-            program and of its input file, because both are in the working folder, too.
+        limits: The limits of the run on each test. `disk` does not count the program and its input file.
         files: The files that the program reads and writes; None for standard input and output.
         compare: The rule that compares outputs, as in `output_comparison.comparison`.
-
-    Returns:
-        The verdict on the program, the result of each test, and the messages of the compiler.
 
     Raises:
         InputError: The language or the comparison is not supported, the language's tools are not
@@ -164,21 +139,12 @@ def _judge_test(
     files: ProgramFiles | None,
     compared: Callable[[bytes, bytes], str],
 ) -> JudgedTest:
-    """Run a program on one test, and judge its output.
-
-    Args:
-        sandbox: The sandbox in which the program is run.
-        program: The compiled program.
-        test: The test.
-        limits: The limits of the run.
-        files: The files that the program reads and writes; None for standard input and output.
-        compared: The function that compares the expected with the actual output, and returns a verdict such
-            as "AC" (accepted) or "WA" (wrong answer).
-    """
+    """Run a program on one test; `compared` gives the verdict on expected and actual output."""
     given, expected = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
     command = program.command(limits)
     there = program.files if files is None else {**program.files, files.input: given}
     size = sum(len(content) for content in there.values())
+    # The working folder also holds the compiled program and its input file.
     enlarged = replace(limits, disk=limits.disk + math.ceil(size / _MIB))
     if files is None:
         outcome = sandbox.run(command, there, given, enlarged)
@@ -199,12 +165,14 @@ def _verdict(
 ) -> str:
     if outcome.exceeded:
         return _OF_LIMIT[outcome.exceeded]
+    # The address space is limited, too, so a program can fail before its resident memory exceeds the limit.
     if program.was_refused_memory(outcome):
         return "ML"
     if outcome.status != 0:
         return "RE"
     if output is None:
         return "FE"
+    # A file is limited only by the size of its folder.
     return "OL" if len(output) > limits.output else compared(expected, output)
 
 
@@ -219,14 +187,7 @@ def verdict_key(
 ) -> str:
     """Return a key for storing a verdict: the SHA-256 of everything that can change the verdict.
 
-    Args:
-        language: cpp, python or java.
-        code: The source code.
-        tests: The tests.
-        limits: The limits of each test.
-        version: The version of the compiler, from `toolchain_version`.
-        files: The files that the program reads and writes; None for standard input and output.
-        compare: The rule that compares outputs, as in `output_comparison.comparison`.
+    `version` is the compiler's, from `toolchain_version`; all else is as for `judge`.
     """
     content = {
         "rules": _RULES,

@@ -45,7 +45,7 @@ def test_edits_that_keep_the_meaning(known, kind, text, expected):
 
 
 def test_a_typo_exchanges_two_letters_inside_a_word(known):
-    (found,) = rewording.typos("gets values", known, np.random.default_rng(0))
+    (found,) = rewording.typos("gets values", np.random.default_rng(0))
     assert found != "gets values"
     assert sorted(found) == sorted("gets values")
     assert (found[:6], found[-1]) == ("gets v", "s")

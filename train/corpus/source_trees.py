@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePath
 
-from simllm.code.git_repository import Repository, RepositoryPaths, find_repository, open_repository
+from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.code.git_repository import Repository, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError
 from simllm.io.tables import printable

@@ -184,7 +184,7 @@ def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     if not options.items:
         return {}, warned
     with packages.require_code_extra():
-        from simllm.perturb.code.folders import read_items
+        from simllm.perturb.code.variants import read_items
     from simllm.evaluation.metamorphic.results import read_nll
 
     items = {item["id"]: item for item in read_items(options.items)}
@@ -266,7 +266,7 @@ def _judge(
 
 def _restore(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
     """Put the original names of functions back, in place, into the answers about rewritten code."""
-    from simllm.perturb.code.names import restore_functions, uses_new_function
+    from simllm.perturb.code.restoring import restore_functions, uses_new_function
 
     # An item has a variant for each arm, such as a single rule.
     rows = {(row["id"], row.get("arm") or ""): row for row in variants}

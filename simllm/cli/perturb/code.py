@@ -18,8 +18,8 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import format_count
 
 if TYPE_CHECKING:
-    from simllm.perturb.code.folders import VariantCounts
     from simllm.perturb.code.names import Namer
+    from simllm.perturb.code.variants import VariantCounts
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
@@ -92,16 +92,10 @@ def run(options: argparse.Namespace) -> None:
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with packages.require_code_extra():
-        from simllm.perturb.code.folders import (
-            RewritePlan,
-            VariantCounts,
-            find_files,
-            read_items,
-            vary_files,
-            vary_items,
-        )
+        from simllm.perturb.code.folders import find_files, vary_files
         from simllm.perturb.code.names import read_names
         from simllm.perturb.code.rules import DEFAULT_RULES
+        from simllm.perturb.code.variants import RewritePlan, VariantCounts, read_items, vary_items
     _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:

@@ -14,7 +14,7 @@ from simllm.code.languages.cursor import NodePath, path_to_type
 from simllm.code.languages.language import (
     CommentPlace,
     Language,
-    field,
+    field_text,
     line_comments,
     strip_block_marks,
     strip_line_marks,
@@ -46,8 +46,8 @@ def _strip_marks(raw: str) -> str:
 def _name(node: Node) -> str:
     """Return the name of a Go function. For a method, this is `Type.name` with the type of the receiver."""
     # Only the end is searched, because a receiver in hostile code may be very long.
-    receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
-    return (f"{receiver[1]}." if receiver else "") + field(node, "name")
+    receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field_text(node, "receiver")[-1_000:])
+    return (f"{receiver[1]}." if receiver else "") + field_text(node, "name")
 
 
 LANGUAGE = Language(

@@ -1,7 +1,7 @@
 """Rules that find documented Java methods: a Javadoc comment documents the method or constructor after it."""
 
 from simllm.code.languages.cursor import NodePath, path_to_type
-from simllm.code.languages.language import Language, block_comments, field, strip_block_marks
+from simllm.code.languages.language import Language, block_comments, field_text, strip_block_marks
 
 _FUNCTIONS = frozenset(
     {
@@ -22,7 +22,7 @@ LANGUAGE = Language(
     places=block_comments,
     function=_function,
     strip_marks=strip_block_marks,
-    name=lambda node: field(node, "name"),
+    name=lambda node: field_text(node, "name"),
     classes=frozenset(
         {
             "annotation_type_declaration",

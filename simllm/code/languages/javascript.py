@@ -10,7 +10,7 @@ import re
 from tree_sitter import Node
 
 from simllm.code.languages.cursor import NodePath, path_to_type
-from simllm.code.languages.language import Language, block_comments, field, strip_block_marks, text
+from simllm.code.languages.language import Language, block_comments, field_text, strip_block_marks, text
 
 _NAMED = frozenset(
     {
@@ -73,7 +73,7 @@ def _name(node: Node) -> str:
                 return re.sub(r"^(?:module\.)?exports\.|\bthis\.|\bprototype\.|[\"']", "", text(child))
         inner = here.child_by_field_name("declaration") or here.named_child(0)
         here = inner if here.type in _AROUND else None
-    return field(here, "name") if here else ""
+    return field_text(here, "name") if here else ""
 
 
 _CLASSES = frozenset(

@@ -1,4 +1,4 @@
-"""The source text of a node in a tree-sitter syntax tree, or of one of its children."""
+"""Programming languages: their grammars, and the rules that find documented functions in source files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from simllm.code.languages.cursor import NodePath, TreeCursor
 from simllm.errors import InputError
 
 
-def field(node: Node, name: str) -> str:
-    """Return the source text of the child in a tree-sitter field, such as "body"; "" if there is none."""
-    child = node.child_by_field_name(name)
-    return text(child) if child else ""
-
-
 def text(node: Node) -> str:
     """Return the source text of a syntax node."""
     return (node.text or b"").decode(errors="replace")
+
+
+def field_text(node: Node, name: str) -> str:
+    """Return the source text of the child in a tree-sitter field, such as "body"; "" if there is none."""
+    child = node.child_by_field_name(name)
+    return text(child) if child else ""
 
 
 def strip_block_marks(raw: str) -> str:
@@ -50,7 +50,13 @@ LONGEST_PARSE = 10.0  # seconds of processor time; a hundredth is enough for cod
 _CHUNK = 1 << 12  # bytes that the parser reads at once
 
 
-def parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
+@cache
+def load_grammar(module: str, function: str) -> Grammar:
+    """Load a tree-sitter grammar from a function of a module such as "tree_sitter_go"."""
+    return Grammar(getattr(import_module(module), function)())
+
+
+def _best_parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
     """Return the root of the tree from the first grammar without syntax errors, else from the first one.
 
     TimeoutError after `LONGEST_PARSE` seconds of processor time for one grammar.
@@ -76,12 +82,6 @@ def _parse(parser: Parser, code: bytes) -> Node:
     # would copy it at each read.
     tree = parser.parse(lambda offset, _: code[offset : offset + _CHUNK], progress_callback=check)
     return tree.root_node
-
-
-@cache
-def load_grammar(module: str, function: str) -> Grammar:
-    """Load a tree-sitter grammar from a function of a module such as "tree_sitter_go"."""
-    return Grammar(getattr(import_module(module), function)())
 
 
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
@@ -154,8 +154,8 @@ class Language:
     def parse(self, code: bytes) -> Node:
         """Return the root of the syntax tree; raise TimeoutError after `LONGEST_PARSE` seconds."""
         if self.grammar_without_tag and self.tag not in code:
-            return parse([self.grammar_without_tag], code)
-        return parse(self.grammars, code)
+            return _best_parse([self.grammar_without_tag], code)
+        return _best_parse(self.grammars, code)
 
     def functions(self, code: bytes) -> Iterator[Function]:
         """Yield each function that has a documentation comment, in the order of the comments."""
@@ -178,14 +178,14 @@ class Language:
         function = path[-1]
         # Hostile code may nest thousands of nodes, whose search for each function would take quadratic time.
         classes = [node for node in path[-_DEEPEST:-1] if node.type in self.classes]
-        names = [*(field(node, "name") for node in classes), self.name(function)]
+        names = [*(field_text(node, "name") for node in classes), self.name(function)]
         raw = code[place.start : place.end][:_LONGEST_COMMENT].decode(errors="replace")
         return Function(
             name=".".join(filter(None, names)).replace("::", ".")[-_LONGEST_NAME:],
             raw=raw,
             text=self.strip_marks(raw),
             head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
-            supertypes=supertypes(classes[-1]) if classes else "",
+            supertypes=_supertypes(classes[-1]) if classes else "",
         )
 
 
@@ -202,7 +202,7 @@ _HERITAGE = {
 }
 
 
-def supertypes(node: Node) -> str:
+def _supertypes(node: Node) -> str:
     """Return the names of the types that a class extends or implements, separated by spaces.
 
     Package names and type arguments are removed.

@@ -1,7 +1,7 @@
 """Rules that find documented PHP functions: a PHPDoc comment documents the function or method after it."""
 
 from simllm.code.languages.cursor import NodePath, path_to_type
-from simllm.code.languages.language import Language, block_comments, field, strip_block_marks
+from simllm.code.languages.language import Language, block_comments, field_text, strip_block_marks
 
 _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
@@ -15,7 +15,7 @@ LANGUAGE = Language(
     places=block_comments,
     function=_function,
     strip_marks=strip_block_marks,
-    name=lambda node: field(node, "name"),
+    name=lambda node: field_text(node, "name"),
     classes=frozenset(
         {"class_declaration", "enum_declaration", "interface_declaration", "trait_declaration"}
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 
 from simllm.code.languages.cursor import NodePath
-from simllm.code.languages.language import CommentPlace, Language, field
+from simllm.code.languages.language import CommentPlace, Language, field_text
 
 # A colon at the end of a line, then empty lines and comments, then a string. The string is optional, so that
 # each byte of a file is matched only once.
@@ -50,6 +50,6 @@ LANGUAGE = Language(
     places=_places,
     function=_function,
     strip_marks=_strip_marks,
-    name=lambda node: field(node, "name"),
+    name=lambda node: field_text(node, "name"),
     classes=frozenset({"class_definition"}),
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from simllm.code.languages.cursor import NodePath, path_to_type
-from simllm.code.languages.language import CommentPlace, Language, field, line_comments, strip_line_marks
+from simllm.code.languages.language import CommentPlace, Language, field_text, line_comments, strip_line_marks
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")
@@ -39,6 +39,6 @@ LANGUAGE = Language(
     places=_places,
     function=_function,
     strip_marks=_strip_marks,
-    name=lambda node: field(node, "name"),
+    name=lambda node: field_text(node, "name"),
     classes=frozenset({"class", "module"}),
 )

@@ -1,4 +1,4 @@
-"""Questions to a language model about repayments, and its answers."""
+"""The judge: a language model that is asked whether a repayment is real, and its answers."""
 
 from __future__ import annotations
 

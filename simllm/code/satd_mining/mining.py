@@ -1,4 +1,4 @@
-"""Search for git repositories in folders and their subfolders."""
+"""The search of repositories for repayments, which resumes a stopped one, and its funnel of counts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.code.git_repository import (
-    MOST_SECONDS,
-    RepositoryLimitError,
-    RepositoryPaths,
-    find_repository,
-    open_repository,
-)
+from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.code.git_repository import MOST_SECONDS, RepositoryLimitError, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining import judge as satd_judge
 from simllm.code.satd_mining.comments import may_admit_debt

@@ -1,4 +1,4 @@
-"""Filters of repayments: no duplicates, only ASCII, and no long code."""
+"""Repayments of debt in a history: changed files, deleted comments, and the rules that they must fulfil."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice, tee
 from pathlib import PurePath
 
-from simllm.code.git_repository import HASH, MOST_FILES, Git, Repository, RepositoryLimitError
+from simllm.code.git_folders import HASH
+from simllm.code.git_repository import MOST_FILES, Git, Repository, RepositoryLimitError
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.normal_form import normal_forms
 from simllm.code.satd_mining.comments import (
@@ -22,27 +23,6 @@ from simllm.code.satd_mining.comments import (
     debt_lines,
     words_of_debt,
 )
-
-MOST_TOKENS = 1024  # in the code before (source) and after a change (reference)
-LATER_RULES = ("no duplicates", "ASCII", f"at most {MOST_TOKENS:,} tokens each")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
-    """Return how many of `LATER_RULES` a repayment fulfils before it breaks one, from 0 to 3.
-
-    `seen` has hashes of the earlier repayments, to find duplicates; that of this repayment is added.
-    """
-    texts = (repayment.source, repayment.reference)
-    # Copies of a repository often differ in layout only, so that white space does not count.
-    content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
-    if content in seen:
-        return 0
-    seen.add(content)
-    if not all(text.isascii() for text in texts):
-        return 1
-    return 2 + all(sum(1 for _ in _TOKEN.finditer(text)) <= MOST_TOKENS for text in texts)
-
 
 _LARGEST_LINE = 1 << 16  # bytes of a path
 _WINDOW = 16  # commits that git compares before it must answer
@@ -264,3 +244,24 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
     # A comment that was in the file before has nothing to do with the repayment.
     is_new = above and _words(above) not in map(_words, before.comments)
     return above.start if above and is_new else function.start
+
+
+MOST_TOKENS = 1024  # in the code before (source) and after a change (reference)
+LATER_RULES = ("no duplicates", "ASCII", f"at most {MOST_TOKENS:,} tokens each")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
+    """Return how many of `LATER_RULES` a repayment fulfils before it breaks one, from 0 to 3.
+
+    `seen` has hashes of the earlier repayments, to find duplicates; that of this repayment is added.
+    """
+    texts = (repayment.source, repayment.reference)
+    # Copies of a repository often differ in layout only, so that white space does not count.
+    content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
+    if content in seen:
+        return 0
+    seen.add(content)
+    if not all(text.isascii() for text in texts):
+        return 1
+    return 2 + all(sum(1 for _ in _TOKEN.finditer(text)) <= MOST_TOKENS for text in texts)

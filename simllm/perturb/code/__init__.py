@@ -25,7 +25,7 @@ Positions are byte positions in the text of the unit, with the frame; ends are e
 reasons and messages count from 1, without the frame.
 """
 
-from simllm.perturb.code.names import rename_text, restore, restore_functions
+from simllm.perturb.code.restoring import rename_text, restore, restore_functions
 from simllm.perturb.code.rewriting import Rewrite, Skipped, rewrite
 from simllm.perturb.code.rules import DEFAULT_RULES
 

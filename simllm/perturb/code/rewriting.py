@@ -1,4 +1,4 @@
-"""Behaviour-preserving rewrites of Java and Python code."""
+"""The rewriting of one source: rules are applied in order, and their edits are composed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the rewrite rules, and the search for the rules of a language."""
+"""The names of the rewrite rules, and the rules of each language."""
 
 from __future__ import annotations
 

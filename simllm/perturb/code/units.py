@@ -50,6 +50,16 @@ class CodeUnit:
         return b"\r\n" if first > 0 and self.text[first - 1 : first] == b"\r" else b"\n"
 
 
+def span_of(node: Node) -> Span:
+    """Return the range of bytes of a syntax node."""
+    return Span(node.start_byte, node.end_byte)
+
+
+def indentation_step(indent: bytes) -> bytes:
+    """Return one level of indentation in the style of a line's white space: a tab or four spaces."""
+    return b"\t" if indent.startswith(b"\t") else b"    "
+
+
 @dataclass(frozen=True)
 class Site:
     """A place that a rule can rewrite safely, with edits that must be applied together."""

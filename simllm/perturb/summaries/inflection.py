@@ -1,4 +1,4 @@
-"""Lists of function words: determiners, prepositions, conjunctions, pronouns and auxiliaries."""
+"""Function words, and the inflected forms of verbs and nouns."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ BEFORE_VERBS = frozenset(
     "who only does do did cannot".split()
 )
 
+
+NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 # The forms of a word in a fixed order, so that a word can be replaced by the same form of another word.
 Forms = tuple[str, ...]

@@ -35,8 +35,6 @@ from simllm.perturb.summaries.inflection import (
 from simllm.text_cleaning import clean
 
 FOLDER = Path(__file__).parent / "data"
-# Open classes of words; prepositions and other closed classes cannot be left out.
-_OPEN = ("verb", "noun", "adjective", "adverb")
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,23 @@ class Replacement:
 
 
 Replacements = dict[str, list[Replacement]]  # the replacements of each word or phrase
+# A word in a slot: anything but a single punctuation mark that ends a phrase.
+_WORD = r"(?![,;:.()](?: |$))\S+"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A phrase with slots.
+
+    Attributes:
+        pattern: A regular expression that finds the phrase in a text.
+        words: The words of the phrase outside its slots. A text that lacks one of them need not be searched.
+        others: The phrases that may replace this phrase.
+    """
+
+    pattern: re.Pattern[str]
+    words: frozenset[str]
+    others: list[str]
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,42 @@ class Lexicon:
     def is_base(self, word: str) -> bool:
         """Return whether a word is the base form of a verb, such as "take"."""
         return self.verb_forms.get(word, ("",))[0] == word
+
+
+# No text can do without these words, so pairs with one of them are ignored.
+_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS
+
+
+class HeldOutWords:
+    """Held-out word pairs; each word may be given in any form, such as "open" or "opened".
+
+    Attributes:
+        pairs: Frozensets of two words, in all forms: ("open", "close") also gives {"opened", "closes"}.
+        words: All words of these pairs, in all forms.
+    """
+
+    def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
+        self.pairs = {
+            frozenset(forms)
+            for a, b in (map(clean, pair) for pair in pairs)
+            if not _CLOSED & {a, b}
+            for forms in product(word_family(a, irregular), word_family(b, irregular))
+        }
+        self.words = frozenset(word for pair in self.pairs for word in pair)
+
+    def holds_out(self, a: str, b: str) -> bool:
+        """Return whether two phrases are a held-out pair, or differ in the words of one.
+
+        "open file" and "close file" differ in the words of ("open", "close").
+        """
+        if frozenset((a, b)) in self.pairs:
+            return True
+        left, right = set(a.split()), set(b.split())
+        return any(frozenset(pair) in self.pairs for pair in product(left - right, right - left))
+
+
+# Open classes of words; prepositions and other closed classes cannot be left out.
+_OPEN = ("verb", "noun", "adjective", "adverb")
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
@@ -177,120 +228,6 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
     return verbs, frozenset(nouns)
 
 
-# No text can do without these words, so pairs with one of them are ignored.
-_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS
-
-
-class HeldOutWords:
-    """Held-out word pairs; each word may be given in any form, such as "open" or "opened".
-
-    Attributes:
-        pairs: Frozensets of two words, in all forms: ("open", "close") also gives {"opened", "closes"}.
-        words: All words of these pairs, in all forms.
-    """
-
-    def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
-        self.pairs = {
-            frozenset(forms)
-            for a, b in (map(clean, pair) for pair in pairs)
-            if not _CLOSED & {a, b}
-            for forms in product(word_family(a, irregular), word_family(b, irregular))
-        }
-        self.words = frozenset(word for pair in self.pairs for word in pair)
-
-    def holds_out(self, a: str, b: str) -> bool:
-        """Return whether two phrases are a held-out pair, or differ in the words of one.
-
-        "open file" and "close file" differ in the words of ("open", "close").
-        """
-        if frozenset((a, b)) in self.pairs:
-            return True
-        left, right = set(a.split()), set(b.split())
-        return any(frozenset(pair) in self.pairs for pair in product(left - right, right - left))
-
-
-def fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Return whether a new word has the part of speech of the phrase that it may replace.
-
-    The part of speech of the phrase is guessed from its form and the words around: in "the display",
-    "display" is probably a noun.
-    """
-    word, before = words[start], words[start - 1] if start else ""
-    after = words[end] if end < len(words) else ""
-    is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
-    may_be_verb = not start or before in BEFORE_VERBS
-    if option.part_of_speech == "verb":
-        # A function word such as "does" is no full verb. At the end, as in "exception handling", a phrase of
-        # several words would not fit.
-        if word in FUNCTION_WORDS or (" " in option.word and not after):
-            return False
-        if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
-            return True
-        return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
-    if option.part_of_speech == "noun" and is_verb:
-        if before in (PREPOSITIONS | DETERMINERS) - {"to", "that"}:
-            return True
-        return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
-    if option.part_of_speech == "adjective":
-        return not (is_verb and may_be_verb)
-    # "to" before an infinitive is not a preposition.
-    if option.part_of_speech == "preposition":
-        return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
-    return True
-
-
-def noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Return the start of a noun phrase, not before index `first`; `end` if there is no noun phrase.
-
-    The noun phrase has one to three words after its determiner.
-    """
-    # With `first` 1, a verb at the beginning of the text cannot be part of the noun phrase.
-    start = end
-    while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
-        start -= 1
-    return start - 1 if first < start < end and words[start - 1] in DETERMINERS else start
-
-
-def noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Return the end of a noun phrase with one to three words after its determiner; `start` if none."""
-    end = first = start + (start < len(words) and words[start] in DETERMINERS)
-    while end < len(words) and _may_be_in_name(words[end], lexicon):
-        end += 1
-    # A longer run of words is probably more than one phrase.
-    return end if first < end <= first + 3 else start
-
-
-def is_noun(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can begin a noun phrase, as any word can that is not only a known verb."""
-    return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
-
-
-def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a noun phrase after its determiner."""
-    # Participles, as in "the file containing it", begin another phrase.
-    is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
-    return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb
-
-
-# A word in a slot: anything but a single punctuation mark that ends a phrase.
-_WORD = r"(?![,;:.()](?: |$))\S+"
-
-
-@dataclass(frozen=True)
-class Template:
-    """A phrase with slots.
-
-    Attributes:
-        pattern: A regular expression that finds the phrase in a text.
-        words: The words of the phrase outside its slots. A text that lacks one of them need not be searched.
-        others: The phrases that may replace this phrase.
-    """
-
-    pattern: re.Pattern[str]
-    words: frozenset[str]
-    others: list[str]
-
-
 def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
     """Load a template for each phrase that can be replaced.
 
@@ -350,10 +287,40 @@ def replaceable(
         for end in range(min(start + _LONGEST, len(words)), start, -1):
             options = table.get(" ".join(words[start:end]))
             if options:
-                fitting = [option.word for option in options if fits(words, start, end, option, lexicon)]
+                fitting = [option.word for option in options if _fits(words, start, end, option, lexicon)]
                 if fitting:
                     yield start, end, fitting
                     break
+
+
+def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
+    """Return whether a new word has the part of speech of the phrase that it may replace.
+
+    The part of speech of the phrase is guessed from its form and the words around: in "the display",
+    "display" is probably a noun.
+    """
+    word, before = words[start], words[start - 1] if start else ""
+    after = words[end] if end < len(words) else ""
+    is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
+    may_be_verb = not start or before in BEFORE_VERBS
+    if option.part_of_speech == "verb":
+        # A function word such as "does" is no full verb. At the end, as in "exception handling", a phrase of
+        # several words would not fit.
+        if word in FUNCTION_WORDS or (" " in option.word and not after):
+            return False
+        if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
+            return True
+        return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
+    if option.part_of_speech == "noun" and is_verb:
+        if before in (PREPOSITIONS | DETERMINERS) - {"to", "that"}:
+            return True
+        return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
+    if option.part_of_speech == "adjective":
+        return not (is_verb and may_be_verb)
+    # "to" before an infinitive is not a preposition.
+    if option.part_of_speech == "preposition":
+        return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
+    return True
 
 
 def replace(words: list[str], start: int, end: int, new: str) -> list[str]:

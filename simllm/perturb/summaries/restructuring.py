@@ -12,8 +12,6 @@ from simllm.perturb.summaries.lexicon import Lexicon
 _PLURAL = ("s", "data", "children", "indices", "vertices", "people")
 _SUBJECTS = ("this method", "this function", "the method", "it")
 _MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # begin phrases that modify the whole sentence
-
-
 # Words that end like adverbs.
 _NO_ADVERBS = frozenset(
     "only apply reply supply multiply comply imply rely family assembly anomaly tally italy".split()
@@ -29,7 +27,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
     return words
 
 
-def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+def passive(words: list[str], lexicon: Lexicon) -> list[str] | None:
     """Change a sentence without a subject: "copies the file to disk" becomes "the file is copied to disk"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
@@ -44,7 +42,7 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
     return [*words[1:end], _form_of_be(words[end - 1]), forms[3], *words[end:]]
 
 
-def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+def passive_by(words: list[str], lexicon: Lexicon) -> list[str] | None:
     """Change a sentence with a subject: "a user opens the file" becomes "the file is opened by a user"."""
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
@@ -62,7 +60,7 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
     return None
 
 
-def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+def fronted(words: list[str], random: np.random.Generator) -> list[str] | None:
     """Move the last prepositional phrase to the front: "to disk, copies the file"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
@@ -75,7 +73,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
     return [*body[place:], *comma, *body[:place], *stop]
 
 
-def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+def adverb_moved(words: list[str]) -> list[str] | None:
     """Move an adverb from the front to the end or vice versa: "copies it recursively"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
@@ -88,7 +86,7 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
     return None
 
 
-def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+def genitive(words: list[str], random: np.random.Generator) -> list[str] | None:
     """Turn "the size of the list" into "the list's size" or "the list size", or "the list's size" back."""
     for place, word in enumerate(words):
         if word == "of" and place:
@@ -124,25 +122,19 @@ def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> lis
     return [forms[0] if words[0] == forms[THIRD_PERSON] else forms[THIRD_PERSON], *words[1:]]
 
 
+# Each rule takes words, the lexicon and a random generator; its function takes what it needs of them.
 _RULES: list[Callable[[list[str], Lexicon, np.random.Generator], list[str] | None]] = [
-    passive,
-    passive_by,
-    fronted,
-    adverb_moved,
-    genitive,
+    lambda words, lexicon, _: passive(words, lexicon),
+    lambda words, lexicon, _: passive_by(words, lexicon),
+    lambda words, _, random: fronted(words, random),
+    lambda words, *_: adverb_moved(words),
+    lambda words, _, random: genitive(words, random),
     mood,
 ]
 
 
-def _is_adverb(word: str) -> bool:
-    return word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS
-
-
-def _form_of_be(noun: str) -> str:
-    """Return "is" for a singular noun, and "are" for a plural noun."""
-    return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
-
-
+# Not the finder of `meaning_changes`, which finds at most three words and ends before a participle: it must
+# be sure of a phrase that it drops or swaps. Here, a phrase moves as a whole, such as "the selected files".
 def _noun_phrase_end(words: list[str], start: int) -> int:
     """Return the end of a noun phrase with one to four content words; `start` if there is none."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
@@ -161,3 +153,12 @@ def _noun_phrase_start(words: list[str], end: int) -> int:
     ):
         start -= 1
     return start - 1 if start and words[start - 1] in DETERMINERS else start
+
+
+def _form_of_be(noun: str) -> str:
+    """Return "is" for a singular noun, and "are" for a plural noun."""
+    return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
+
+
+def _is_adverb(word: str) -> bool:
+    return word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS

@@ -3,7 +3,8 @@
 import pytest
 
 from simllm.code import git_repository
-from simllm.code.git_repository import RepositoryLimitError, find_repository, open_repository
+from simllm.code.git_folders import find_repository
+from simllm.code.git_repository import RepositoryLimitError, open_repository
 from simllm.code.satd_mining import repayments
 from simllm.code.satd_mining.repayments import file_changes, file_versions
 from simllm.errors import InputError

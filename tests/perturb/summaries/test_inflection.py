@@ -1,9 +1,9 @@
-"""Inflected forms of regular and irregular verbs and nouns, and of phrases."""
+"""Inflected forms of regular and irregular words and of phrases, and the indefinite article before a word."""
 
 import pytest
 
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.inflection import inflect, word_family
+from simllm.perturb.summaries.inflection import indefinite_article, inflect, word_family
 
 IRREGULAR = lexicon.load_irregular_forms()
 
@@ -46,3 +46,14 @@ def test_word_family():
     assert word_family("written", IRREGULAR) >= {"write", "wrote", "writing"}
     assert word_family("the", IRREGULAR) >= {"the"}
     assert "type" not in word_family("typo", IRREGULAR)
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ("a", "list user unique url uuid utf one once use usr european b unit universal"),
+        ("an", "array empty index hour honest html xml api id unindexed unimportant n x sql"),
+    ],
+)
+def test_indefinite_article(expected, words):
+    assert [word for word in words.split() if indefinite_article(word) != expected] == []

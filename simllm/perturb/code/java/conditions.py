@@ -1,7 +1,8 @@
-"""The rules nest-else-if and reverse-if for Java.
+"""The rules for branches and comparisons in Java.
 
-nest-else-if rewrites `else if (...) ...` as `else { if (...) ... }`, and reverse-if rewrites
-`if (c) A else B` as `if (!c) B else A`.
+nest-else-if rewrites `else if (...) ...` as `else { if (...) ... }`, reverse-if rewrites `if (c) A else B` as
+`if (!c) B else A`, swap-relation and swap-equals swap the sides of a comparison, and add-braces puts braces
+around single statements.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from simllm.perturb.code.java.parsing import (
     find_nodes,
     has_comment,
     required,
-    span_of,
     variable_of,
     walk,
     without_parentheses,
@@ -33,7 +33,7 @@ from simllm.perturb.code.java.types import (
     is_primitive_local,
     type_of,
 )
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, indentation_step, span_of
 
 _PATTERNS = frozenset(("type_pattern", "record_pattern"))
 _FLIPPED = {"==": b"!=", "!=": b"==", "&&": b"||", "||": b"&&"}
@@ -91,7 +91,7 @@ def _step(unit: JavaUnit, node: Node) -> bytes:
     around = unit.indent_of(above.start_byte) if above is not None else b""
     if own.startswith(around) and len(own) > len(around):
         return own[len(around) :]
-    return b"\t" if own.startswith(b"\t") else b"    "
+    return indentation_step(own)
 
 
 def _depth_on_line(node: Node, line: int) -> int:
@@ -109,7 +109,7 @@ def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
     """Yield the first byte of each line, after the first, that can be indented."""
     # An indented line within a text block or comment would change the string or comment.
     whole = [
-        Span(part.start_byte, part.end_byte)
+        span_of(part)
         for part in walk(node)
         if part.type in ("string_literal", "block_comment") and part.start_point.row < part.end_point.row
     ]
@@ -119,6 +119,40 @@ def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
         if not blank and not any(span.start < start <= span.end for span in whole):
             yield start
         start = unit.text.find(b"\n", start, node.end_byte) + 1
+
+
+_BODIES = {
+    "if_statement": ("consequence", "alternative"),
+    "for_statement": ("body",),
+    "enhanced_for_statement": ("body",),
+    "while_statement": ("body",),
+    "do_statement": ("body",),
+}
+
+
+def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Find the `if` branches and loop bodies without braces; `else if` stays as it is."""
+    assert isinstance(unit, JavaUnit)
+    # Always safe, so there are no skipped sites: a body without braces declares no variable.
+    for node in find_nodes(unit.root, *_BODIES):
+        for name in _BODIES[node.type]:
+            body = field_child(node, name)
+            if body is None or body.type in ("block", "if_statement" if name == "alternative" else "block"):
+                continue
+            yield Site(body, tuple(_braces(unit, node, body)))
+
+
+def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
+    """Yield the edits that put braces around `body`, a branch or loop body of `node`."""
+    before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
+    start, end = before[-1].end_byte, body.end_byte
+    # A comment between head and body may be a line comment, so the brace then comes after it.
+    if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
+        yield Edit(body.start_byte, body.start_byte, (b"{ ",))
+        yield Edit(end, end, (b" }",))
+    else:
+        yield Edit(start, start, (b" {",))
+        yield Edit(end, end, (unit.newline + unit.indent_of(node.start_byte) + b"}",))
 
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -147,7 +181,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
                     *negation(unit, children(condition)[0]),
                     *_brace_on_line(unit, condition, first, second),
                     *_brace_on_line(unit, _else(node), second, first),
-                    Edit(first.start_byte, first.end_byte, (*moved, *(() if space else (b" ",)))),
+                    Edit(*span_of(first), (*moved, *(() if space else (b" ",)))),
                     Edit(
                         second.start_byte, second.end_byte, (*_space_after_else(unit, second), span_of(first))
                     ),
@@ -235,7 +269,7 @@ def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
     operator = required(node, "operator")
     left, right = required(node, "left"), required(node, "right")
     if operator.type in ("&&", "||"):
-        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED[operator.type],))
+        yield Edit(*span_of(operator), (_FLIPPED[operator.type],))
         for part in (left, right):
             inner = required(part, "operator").type if part.type == "binary_expression" else ""
             # `&&` becomes `||`, which binds weaker.
@@ -246,10 +280,10 @@ def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
             if opened:
                 yield Edit(part.end_byte, part.end_byte, (b")",))
     elif operator.type in ("==", "!="):
-        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED[operator.type],))
+        yield Edit(*span_of(operator), (_FLIPPED[operator.type],))
     elif operator.type in _FLIPPED_RELATIONS and {type_of(unit, left), type_of(unit, right)} <= INTEGERS:
         # Only for integers: `a < b` and `a >= b` are both false if an operand is NaN.
-        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED_RELATIONS[operator.type],))
+        yield Edit(*span_of(operator), (_FLIPPED_RELATIONS[operator.type],))
     else:
         yield from _wrapped(node)
 
@@ -265,9 +299,7 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     for node in find_nodes(unit.root, "binary_expression"):
         operator = required(node, "operator")
         if operator.type in _MIRRORED:
-            yield from _swapped(
-                unit, node, Edit(operator.start_byte, operator.end_byte, (_MIRRORED[operator.type],))
-            )
+            yield from _swapped(unit, node, Edit(*span_of(operator), (_MIRRORED[operator.type],)))
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -285,7 +317,7 @@ def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | Skip
         yield SkippedSite(node, "the order in which the two sides are evaluated may matter")
         return
     chained = left.type == "binary_expression" and required(left, "operator").type in _EQUALITIES
-    first, second = Span(left.start_byte, left.end_byte), Span(right.start_byte, right.end_byte)
+    first, second = span_of(left), span_of(right)
     # `a == b == c` is `(a == b) == c`.
     moved = (b"(", first, b")") if chained else (first,)
     # `return-1 < n` must not become `returnn > -1`.
@@ -325,37 +357,3 @@ def _may_be_wrapper(type_: str) -> bool:
     # A name in upper case is taken for a type parameter, such as `T`, which may stand for a wrapper.
     is_parameter = type_.isupper()
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)
-
-
-_BODIES = {
-    "if_statement": ("consequence", "alternative"),
-    "for_statement": ("body",),
-    "enhanced_for_statement": ("body",),
-    "while_statement": ("body",),
-    "do_statement": ("body",),
-}
-
-
-def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the `if` branches and loop bodies without braces; `else if` stays as it is."""
-    assert isinstance(unit, JavaUnit)
-    # Always safe, so there are no skipped sites: a body without braces declares no variable.
-    for node in find_nodes(unit.root, *_BODIES):
-        for name in _BODIES[node.type]:
-            body = field_child(node, name)
-            if body is None or body.type in ("block", "if_statement" if name == "alternative" else "block"):
-                continue
-            yield Site(body, tuple(_braces(unit, node, body)))
-
-
-def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
-    """Yield the edits that put braces around `body`, a branch or loop body of `node`."""
-    before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
-    start, end = before[-1].end_byte, body.end_byte
-    # A comment between head and body may be a line comment, so the brace then comes after it.
-    if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
-        yield Edit(body.start_byte, body.start_byte, (b"{ ",))
-        yield Edit(end, end, (b" }",))
-    else:
-        yield Edit(start, start, (b" {",))
-        yield Edit(end, end, (unit.newline + unit.indent_of(node.start_byte) + b"}",))

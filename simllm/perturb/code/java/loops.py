@@ -18,11 +18,10 @@ from simllm.perturb.code.java.parsing import (
     find_nodes,
     has_comment,
     required,
-    span_of,
     walk,
 )
 from simllm.perturb.code.java.reachability import FUNCTIONS, LOOPS, completes_normally
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, indentation_step, span_of
 
 _STATEMENT_LISTS = frozenset(("block", "constructor_body", "switch_block_statement_group"))
 _GUARDS = frozenset(("try_statement", "try_with_resources_statement", "synchronized_statement"))
@@ -175,9 +174,9 @@ def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Ite
 def _updates_at_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
     """Yield the edits that insert the updates at the end of the body, which gets braces if it has none."""
     indent = unit.indent_of(node.start_byte)
-    step = b"\t" if indent.startswith(b"\t") else b"    "
+    step = indentation_step(indent)
     if body.type == ";":
-        yield Edit(body.start_byte, body.end_byte, (b"{ ", *_as_statements(updates, b" "), b"}"))
+        yield Edit(*span_of(body), (b"{ ", *_as_statements(updates, b" "), b"}"))
     elif body.type != "block":
         alone = unit.text[: body.start_byte].rpartition(b"\n")[2].strip() == b""
         line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "

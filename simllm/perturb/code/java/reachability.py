@@ -63,7 +63,7 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
     return True
 
 
-def jumps(node: Node, kind: str) -> list[Node]:
+def _jumps(node: Node, kind: str) -> list[Node]:
     """Return the `break;` or `continue;` statements, without a label, that refer to a loop or switch."""
     stop = LOOPS | FUNCTIONS | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
@@ -82,21 +82,21 @@ def _any(parts: list[bool | None]) -> bool | None:
 
 
 def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
-    if node.type == "enhanced_for_statement" or jumps(node, "break_statement"):
+    if node.type == "enhanced_for_statement" or _jumps(node, "break_statement"):
         return True
     condition = field_child(node, "condition")
-    forever = True if condition is None else is_constant_true(unit, condition)
+    forever = True if condition is None else _is_constant_true(unit, condition)
     if node.type != "do_statement":
         return None if forever is None else not forever
     if forever is not False:
         return None if forever is None else False
     # A `continue` leads to the condition, too, unless a `finally` stops it.
-    if jumps(node, "continue_statement") or _labels(unit, node, "continue_statement"):
+    if _jumps(node, "continue_statement") or _labels(unit, node, "continue_statement"):
         return None
     return completes_normally(unit, required(node, "body"))
 
 
-def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
+def _is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
     """Return whether a condition is a constant expression with the value true.
 
     The code after a loop with such a condition is reachable only by a `break`.
@@ -142,7 +142,7 @@ def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
     labels = [label for group in groups for label in children(group) if label.type == "switch_label"]
     if any(child.type in ("pattern", "guard") for label in labels for child in label.children):
         return None
-    if jumps(node, "break_statement"):
+    if _jumps(node, "break_statement"):
         return True
     parts = [part.type for label in labels for part in label.children]
     if "null_literal" in parts or ("default" not in parts and "field_access" in parts):

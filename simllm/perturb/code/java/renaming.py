@@ -1,4 +1,4 @@
-"""Search for the methods, parameters and local variables of Java code that can be renamed safely."""
+"""The methods, parameters and local variables of Java code that can be renamed safely."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Span
 from simllm.perturb.code.java.parsing import (
     JavaUnit,
-    Variable,
     children,
     field_child,
     find_nodes,
-    may_inherit,
     required,
 )
-from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.java.scopes import Variable, may_inherit
+from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol, span_of
 
 RESERVED = frozenset(
     "abstract assert boolean break byte case catch char class const continue default do double else enum "
@@ -56,7 +55,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         if reason:
             yield SkippedSite(variable.declaration, reason, _kind(variable))
         else:
-            uses = [Span(use.start_byte, use.end_byte) for use in variable.uses]
+            uses = [span_of(use) for use in variable.uses]
             if variable.kind == "parameter":
                 uses += _mentions(unit, variable)
             yield Symbol(_kind(variable), variable.name, variable.declaration, tuple(sorted(uses)))
@@ -166,7 +165,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
     if name in _annotation_words(unit):
         return "an annotation holds the name"
     count = len(children(required(method, "parameters")))
-    found = [Span(declared.start_byte, declared.end_byte)]
+    found = [span_of(declared)]
     for node in find_nodes(unit.root, "method_declaration"):
         if unit.text_of(required(node, "name")) == name and node.id != method.id and node.parent == body:
             # The calls of an overloaded method are not told apart by the types of their arguments.
@@ -184,7 +183,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
             # The call means another overload, or the method has variable arguments.
             if is_call and len(children(required(node, "arguments"))) != count:
                 return "a call has another number of arguments"
-            found.append(Span(named.start_byte, named.end_byte))
+            found.append(span_of(named))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The rule remove-comments for Java."""
+"""The rules remove-comments, expand-compound, expand-increment and dead-code for Java."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from simllm.perturb.code.edits import Edit, Span
+from simllm.perturb.code.edits import Edit
 from simllm.perturb.code.java.parsing import (
     JavaUnit,
     children,
@@ -16,7 +16,7 @@ from simllm.perturb.code.java.parsing import (
     variable_of,
 )
 from simllm.perturb.code.java.types import PRIMITIVES, is_literal, type_of
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, indentation_step, span_of
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -71,9 +71,7 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             sign = operator.type[:-1].encode()
             # `x -=-1` must not become `x = x --1`.
             sign += b" " * (unit.text[operator.end_byte :][:1] in (b"+", b"-"))
-            edits = [
-                Edit(operator.start_byte, operator.end_byte, (b"= " + unit.text_of(left) + b" " + sign,))
-            ]
+            edits = [Edit(*span_of(operator), (b"= " + unit.text_of(left) + b" " + sign,))]
             if not atom:
                 edits.append(Edit(right.start_byte, right.start_byte, (b"(",)))
                 edits.append(Edit(right.end_byte, right.end_byte, (b")",)))
@@ -111,8 +109,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         else:
             operator = next(child for child in node.children if child.type in ("++", "--"))
             sign = b" += 1" if operator.type == "++" else b" -= 1"
-            span = Span(target.start_byte, target.end_byte)
-            yield Site(node, (Edit(node.start_byte, node.end_byte, (span, sign)),))
+            span = span_of(target)
+            yield Site(node, (Edit(*span_of(node), (span, sign)),))
 
 
 def _is_statement(node: Node) -> bool:
@@ -143,7 +141,7 @@ def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         if first and first[0].type == "explicit_constructor_invocation":
             at = first[0].end_byte
         indent = unit.indent_of(node.start_byte)
-        step = b"\t" if indent.startswith(b"\t") else b"    "
+        step = indentation_step(indent)
         # Java rejects unreachable statements, but makes an exception for the body of `if (false)` (Java
         # Language Specification, section 14.22). `throw null` compiles whatever the method declares to throw.
         lines = [b"if (false) {", step + b"throw null;", b"}"]

@@ -1,4 +1,4 @@
-"""Inference of the types of Java expressions, such as `int` for `a.length + 1`."""
+"""Types of Java expressions, such as `int` for `a.length + 1`, and what their evaluation may do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from tree_sitter import Node
 
 from simllm.perturb.code.java.parsing import (
     JavaUnit,
-    Variable,
     children,
     field_child,
     required,
@@ -16,6 +15,7 @@ from simllm.perturb.code.java.parsing import (
     walk,
     without_parentheses,
 )
+from simllm.perturb.code.java.scopes import Variable
 
 INTEGERS = frozenset(("byte", "short", "char", "int", "long"))
 PRIMITIVES = INTEGERS | {"float", "double", "boolean"}

@@ -1,4 +1,4 @@
-"""Check of a variant (rewritten code) with a command that the user gives, such as a test suite."""
+"""Check of a variant with a command of the user, such as a test suite."""
 
 from __future__ import annotations
 
@@ -22,22 +22,10 @@ _GRACE = 5.0  # seconds in which a command can clean up
 def prove_by_command(
     command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
 ) -> Proof:
-    """Check a variant (rewritten code) by running a command that the user gives, such as a test suite.
+    """Run a command on the original and on the variant; it passes if its exit status is 0.
 
-    The command first runs on the original code, and then on the variant. It runs without a shell. It also
-    runs without a sandbox, because build tools need the network, caches and the home folder.
-
-    Args:
-        command: The command. `{dir}` stands for the folder with the code, as in `mvn -f {dir}/pom.xml test`.
-            The command passes if its exit status is 0.
-        original: The folder with the original code.
-        variant: The folder with the variant.
-        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
-        case_id: A name for this check in reports. It becomes the `id` of the returned `Proof`.
-
-    Returns:
-        The outcome of the check. Its verdict is "tests passed" if the command passes on the variant, and
-        "refuted" otherwise.
+    The command runs without a shell. `{dir}` in it stands for the folder with the code. After `timeout`
+    seconds it counts as failed. The verdict is "tests passed" or "refuted".
 
     Raises:
         InputError: The command cannot be started, has no `{dir}`, or fails on the original code.
@@ -50,6 +38,7 @@ def prove_by_command(
         raise InputError(
             f"command {command!r}: expected {_FOLDER}, which stands for the folder with the code"
         )
+    # A command that fails on the original says nothing about the variant.
     if reason := _failure(words, original, timeout):
         raise InputError(f"the command fails on the original code: {reason}")
     reason = _failure(words, variant, timeout)
@@ -57,19 +46,11 @@ def prove_by_command(
 
 
 def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
-    """Run a command on the code in a folder, and return an error message if the command fails.
-
-    Args:
-        words: The words of the command; `{dir}` in them is replaced by the folder.
-        folder: The folder with the code.
-        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
-
-    Returns:
-        The message, such as "exit status 1" with the last line of the output; empty if the command passed.
-    """
+    """Return why the command failed, such as "exit status 1: the last line of output"; "" if it passed."""
     argv = [word.replace(_FOLDER, str(folder)) for word in words]
     pipe, output = subprocess.PIPE, bytearray()
     try:
+        # No sandbox: build tools need the network, caches and the home folder.
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
         )

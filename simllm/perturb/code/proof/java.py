@@ -1,4 +1,4 @@
-"""A Java function and its variant (a rewritten version), with the arguments with which both are called."""
+"""Comparison of Java functions with their variants: one compilation and one harness for a batch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from simllm.perturb.code.proof.verdicts import Proof, ProofCase, Prover, Task, v
 
 @dataclass(frozen=True)
 class JavaTask:
-    """A Java function and its variant (a rewritten version), with the inputs on which both are run.
+    """A Java case with its inputs.
 
     Attributes:
-        task: The function, its variant and the mutants (deliberately incorrect variants). It also has the
-            inputs as text for display.
         signature: The signature of the original function.
-        inputs: For each input, a text and a bool. The text has the arguments, such as "int:7 null", for the
-            Java program that calls the functions. The bool is True if an argument is a large integer.
+        inputs: For each input, its arguments for `ProofValues.java`, such as "int:7 null", and whether one of
+            them is a large integer.
     """
 
     task: Task
@@ -36,11 +34,8 @@ class JavaTask:
 
     @property
     def class_name(self) -> str:
-        """The name of the Java class that is written around the function, so that it can be compiled.
-
-        The class around a constructor must have the constructor's name. The class around any other function
-        is named `Case`.
-        """
+        """The name of the class that is written around the function."""
+        # The class around a constructor must have its name.
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
@@ -60,24 +55,15 @@ _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 def compile_batch(
     batch: Mapping[int, JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
 ) -> dict[str, bytes]:
-    """Compile all versions of a batch of Java functions; leave out versions that do not compile.
+    """Compile all sides of a batch; return the class files by relative path.
 
-    A function has several versions: the original, the variant (a rewritten version) and the mutants (variants
-    with a deliberate mistake). If a mutant does not compile, the other versions are compiled without it. If
-    an original or a variant does not compile, no version of this function is compiled.
-
-    Args:
-        batch: The functions with their versions, by number.
-        sandbox: The sandbox in which the compiler runs.
-        results: The results of each function, by number. If a version does not compile, the error message is
-            stored in the attribute `broken` of the function's results.
-
-    Returns:
-        The content of each class file, by relative path.
+    A side that does not compile is noted as `broken` in its results and left out; a case whose original or
+    variant is broken is left out whole.
 
     Raises:
         InputError: The compiler is too old.
     """
+    # Each round leaves out what does not compile, until the rest does.
     while batch := {number: java for number, java in batch.items() if not is_broken(results[number])}:
         sources = dict(
             _file(number, side, java)
@@ -91,6 +77,7 @@ def compile_batch(
         if outcome.succeeded:
             return dict(outcome.files)
         log = outcome.stderr.decode(errors="replace")
+        # The harness itself compiles with every javac that knows its syntax.
         if "ProofHarness.java:" in log:
             raise InputError(f"proofs for Java need javac 17 or newer: {log.partition(chr(10))[0]}")
         errors = {key: reason for key, reason in _errors(log).items() if key[0] in batch}
@@ -99,6 +86,7 @@ def compile_batch(
             halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
             compiled = (compile_batch({n: batch[n] for n in half}, sandbox, results) for half in halves)
             return {name: code for part in compiled for name, code in part.items()}
+        # The error belongs to the only case that is left.
         if not errors:
             reason = f"javac exceeds its limit of {outcome.exceeded}" if outcome.exceeded else log.strip()
             errors = {(number, ORIGINAL): reason.partition("\n")[0] for number in batch}
@@ -108,22 +96,12 @@ def compile_batch(
 
 
 def is_broken(results: CaseResults) -> bool:
-    """Return whether a function or its variant (the rewritten function) does not compile."""
+    """Return whether the original or the variant does not compile."""
     return ORIGINAL in results.broken or VARIANT in results.broken
 
 
 def _file(number: int, side: int, java: JavaTask) -> tuple[str, bytes]:
-    """Build the Java file that contains one version of a function.
-
-    Args:
-        number: The number of the function in its batch.
-        side: The index of the version in `java.task.sides`: 0 for the original, 1 for the variant, and higher
-            numbers for mutants (deliberately incorrect variants).
-        java: The function with its variant (a rewritten version) and mutants.
-
-    Returns:
-        The relative path and the content of the file.
-    """
+    """Return the path and the content of the Java file of one side."""
     source = java.task.sides[side]
     if java.signature.overrides:  # the new class around it has no superclass whose method it could override
         source = source.replace("@Override", "", 1)
@@ -133,16 +111,7 @@ def _file(number: int, side: int, java: JavaTask) -> tuple[str, bytes]:
 
 
 def _errors(log: str) -> dict[tuple[int, int], str]:
-    """Parse the error messages of the compiler.
-
-    Args:
-        log: The output of javac.
-
-    Returns:
-        A short message for each function version with an error. The key is a pair: the number of the
-        function, and the index of the version (0 for the original, 1 for the rewritten function, and higher
-        numbers for deliberately incorrect rewrites).
-    """
+    """Return the first error of each side in the output of javac, by case and side."""
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}
     key = None
@@ -165,22 +134,9 @@ _RUN = ("java", *JAVA_OPTIONS, "-Xmx256m", "-cp", "classes", "ProofHarness")
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Prepare a batch of Java functions, so that they can be compared with their variants.
+    """Draw the inputs and mutants of a batch of Java functions; the result runs the batch in a sandbox.
 
-    A variant is a rewritten version of a function. The comparison compiles the function and its variant, and
-    runs them on the same random inputs. It also runs mutants: variants with a deliberate mistake, which show
-    whether the inputs reveal mistakes. The preparation generates the inputs and the mutants.
-
-    Args:
-        cases: The Java functions and their variants. A case is not run if its original code is a whole file
-            instead of one function, or if this code has a syntax error.
-        inputs: The largest number of inputs for each function.
-        mutants: The largest number of mutants for each function.
-        seed: The random seed.
-
-    Returns:
-        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
-        case, in the given order.
+    A whole file, or a function with a syntax error, is not run.
     """
     proofs: dict[int, Proof] = {}
     batch: dict[int, JavaTask] = {}
@@ -201,18 +157,7 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: in
 
 
 def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
-    """Compile and run a batch of functions and their variants in the sandbox, and compare their behaviour.
-
-    Args:
-        batch: The functions to run, each with its variant (a rewritten version), by number.
-        known: The outcomes for the functions that are not run, by number. The source of such a function has a
-            syntax error or is a whole file. These outcomes are only added to the result.
-        sandbox: The sandbox.
-
-    Returns:
-        The outcome of the comparison (`Proof`) for each function of `batch` and `known`, in the order of the
-        numbers.
-    """
+    """Compile and run a batch, and return its proofs and the `known` ones, in the order of their numbers."""
     results = {number: CaseResults() for number in batch}
     classes = compile_batch(batch, sandbox, results)
     runnable = [number for number, java in batch.items() if java.inputs and not is_broken(results[number])]
@@ -227,23 +172,7 @@ def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: S
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: int, seed: int) -> JavaTask:
-    """Prepare one Java function, so that it can be compared with its variant (a rewritten version).
-
-    The comparison runs the function and its variant on random inputs. It also runs mutants: variants with a
-    deliberate mistake, which show whether the inputs reveal mistakes. This function generates the inputs and
-    the mutants.
-
-    Args:
-        case: The function and its variant.
-        signature: The signature of the function.
-        inputs: The largest number of inputs.
-        mutants: The largest number of mutants.
-        seed: The random seed.
-
-    Returns:
-        The function and its variant, with the inputs and mutants. If a parameter has an unsupported type,
-        there are no inputs and no mutants. Then the attribute `task.obstacle` of the result names the type.
-    """
+    """Draw the inputs and mutants of one function; there are none if it has a parameter of unknown type."""
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
         return JavaTask(Task(case, [], [], obstacle), signature, [])
@@ -256,24 +185,13 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: in
 
 
 def _readable(values: str) -> str:
-    """Make the arguments of a function call readable: `String:a%20b` becomes `String:"a b"`.
-
-    Args:
-        values: The arguments of the call as text, such as `int:7 String:a%20b`. Strings are percent-encoded.
-    """
+    """Make the arguments of an input readable: `String:a%20b` becomes `String:"a b"`."""
+    # Strings are percent-encoded, because spaces separate the values.
     return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 
 
 def _lines(number: int, java: JavaTask, results: CaseResults) -> Iterator[str]:
-    """Yield the lines that describe one function in the input file of the harness.
-
-    The harness is the program that calls all versions of a function.
-
-    Args:
-        number: The number of the function in its batch.
-        java: The function with its variant (a rewritten version), inputs and mutants (incorrect variants).
-        results: The results so far. They tell which versions of the function do not compile.
-    """
+    """Yield the lines that describe a case in the input of the harness."""
     yield f"case\t{number}"
     case, signature = java.task.case, java.signature
     parameters = " ".join(kind.erased for kind in signature.parameters)

@@ -1,4 +1,4 @@
-"""Generation of random arguments for Java functions, which fit the types of the parameters."""
+"""Random arguments for Java functions, which fit the types of the parameters."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ class JavaType:
 
     Attributes:
         name: The simple name without type arguments, such as `List`; `[]` for an array.
-        arguments: The type arguments, such as `String` in `List<String>`. For an array, the type of its
-            items.
+        arguments: The type arguments, such as `String` in `List<String>`; for an array, its items' type.
     """
 
     name: str
@@ -45,7 +44,7 @@ class JavaType:
 
     @property
     def erased(self) -> str:
-        """The name of the type without type arguments: `List` for `List<String>`, and `int[]` for `int[]`."""
+        """The name without type arguments: `List` for `List<String>`, and `int[]` for `int[]`."""
         return f"{self.arguments[0].erased}[]" if self.name == "[]" else self.name
 
 
@@ -55,8 +54,6 @@ class JavaSignature:
 
     Attributes:
         name: The name of the method; for a constructor, the name of its class.
-        is_constructor: Whether the function is a constructor.
-        parameters: The types of the parameters.
         overrides: Whether the function has the annotation `@Override`.
     """
 
@@ -67,13 +64,7 @@ class JavaSignature:
 
 
 def find_signature(source: str) -> JavaSignature | None:
-    """Return the signature of a Java method or constructor.
-
-    Args:
-        source: The source of a single function, or of a whole file.
-
-    Returns:
-        The signature; None if the source is a whole file.
+    """Return the signature of a method or constructor; None if the source is a whole file.
 
     Raises:
         InputError: The source has a syntax error.
@@ -81,6 +72,7 @@ def find_signature(source: str) -> JavaSignature | None:
     unit = parse(source.encode())
     if not unit.is_function:
         return None
+    # `parse` puts a class around a function.
     function = children(find_nodes(unit.root, "class_body")[-1])[0]
     variables = {
         unit.text_of(children(node)[0]).decode()
@@ -113,14 +105,7 @@ def find_signature(source: str) -> JavaSignature | None:
 
 
 def _type(node: Node, variables: set[str]) -> JavaType:
-    """Return the type that a syntax node names.
-
-    A type variable such as `T`, or a wildcard `?` without a bound, becomes `Integer`.
-
-    Args:
-        node: The syntax node of a type.
-        variables: The names of the type variables, such as `T`.
-    """
+    """Return the type of a syntax node; type variables and bare wildcards become `Integer`."""
     text = (node.text or b"").decode()
     if node.type == "array_type":
         return _array(_type(required(node, "element"), variables), required(node, "dimensions"))
@@ -132,16 +117,12 @@ def _type(node: Node, variables: set[str]) -> JavaType:
         return _type(bounds[-1], variables) if bounds else JavaType("Integer")
     if node.type == "annotated_type":
         return _type(children(node)[-1], variables)
+    # Any class fits a type variable without a bound.
     return JavaType("Integer" if text in variables else text.rpartition(".")[2])
 
 
 def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
-    """Return an array type with one dimension for each pair of brackets `[]` in a syntax node.
-
-    Args:
-        kind: The type of the items.
-        dimensions: The syntax node of the brackets. If it is None, `kind` itself is returned.
-    """
+    """Return an array of a type with one dimension for each pair of brackets in a syntax node, if any."""
     for _ in range((dimensions.text or b"").count(b"[") if dimensions else 0):
         kind = JavaType("[]", (kind,))
     return kind
@@ -159,18 +140,9 @@ def _unknown(kind: JavaType) -> list[str]:
 
 
 def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int) -> list[tuple[str, bool]]:
-    """Generate random inputs for a Java function.
+    """Draw distinct inputs for parameters of known types, which also use the literals in the source.
 
-    Args:
-        types: The types of the function's parameters. All must be known (see `unknown_types`).
-        source: The source of the function. Literals in it are used as values.
-        number: The largest number of inputs. There may be fewer, because duplicates are removed.
-        seed: The random seed.
-
-    Returns:
-        For each input, a text and a bool. The text has the arguments, such as "int:7 null", which the Java
-        class `ProofValues` decodes. The bool is True if an argument is a large integer, for which a loop may
-        take very long.
+    An input is a text such as "int:7 null", which `ProofValues.java` decodes, and whether it is large.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -178,38 +150,19 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether at least one argument of a call is an integer above 10,000 or below -10,000.
-
-    With such an argument, a loop in the function may take very long.
-
-    Args:
-        text: The arguments of the call as text, such as "int:7 null".
-    """
+    """Return whether an argument is an integer above 10,000 in size, for which a loop may take very long."""
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)
 
 
 class _JavaValues:
-    """Generator of random values of Java types, written as text, such as "int:7".
-
-    The values are arguments for a Java function. The Java class `ProofValues` decodes the text.
-
-    Args:
-        drawn: The source of random numbers, characters and choices.
-    """
+    """Random values of Java types, written as text for `ProofValues.java`."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Return a random value of a Java type as text, which the Java class `ProofValues` decodes.
-
-        Examples are "int:7", "null", and "ArrayList 2 int:7 null" for a list of two items.
-
-        Args:
-            kind: The type.
-            nullable: Whether the value may be null.
-        """
+        """Draw a value such as "int:7", "null", or "ArrayList 2 int:7 null" for a list of two items."""
         if kind.name in _PRIMITIVES:
             return self._primitive(kind.name)
         if nullable and self.drawn.chance(_NULLS):
@@ -242,6 +195,7 @@ class _JavaValues:
             return "Comparator 0"
         if name in _MAPS:
             key, value = arguments if len(arguments) == 2 else (JavaType("String"), JavaType("Integer"))
+            # Sorted maps and sets compare their keys, which fails for null.
             keys = self.drawn.items(lambda: self.of(key, nullable=False), unique=True)
             return _container(_MAPS[name], [f"{text} {self.of(value)}" for text in keys])
         item = arguments[0] if arguments else JavaType("Integer")
@@ -249,6 +203,7 @@ class _JavaValues:
             items = self.drawn.items(lambda: self.of(item, nullable=False), unique=True)
             return _container(_SETS[name], items)
         container = kind.erased if name == "[]" else _SEQUENCES[name]
+        # Most others throw an exception for null items.
         nullable = container in ("ArrayList", "LinkedList", "Vector") or name == "[]"
         return _container(container, self.drawn.items(lambda: self.of(item, nullable)))
 

@@ -1,8 +1,4 @@
-"""Generation of mutants: variants (rewritten functions) with a deliberate mistake.
-
-Mutants and the original function are run on the same inputs. Good inputs should reveal the mistake. The
-share of mutants whose mistake the inputs reveal therefore measures the quality of the inputs.
-"""
+"""Mutants: variants with one deliberate mistake that is typical of careless rewrites."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from simllm.perturb.code.names import rename_text
 from simllm.perturb.code.proof.verdicts import ProofCase
+from simllm.perturb.code.restoring import rename_text
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|#[^\n]*"
@@ -37,10 +33,7 @@ _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
 def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
-    """Make wrong versions of a variant (a rewritten function), each with one deliberate mistake.
-
-    The mistake is made in code that the rewrite changed, if possible, and otherwise anywhere. The kinds of
-    mistakes are typical of careless rewrites:
+    """Make at most `number` mutants of a variant, each with another kind of mistake.
 
     - An update such as `i += 1` is missing.
     - `not (a < b)` becomes `a >= b`, which is wrong for NaN.
@@ -48,17 +41,10 @@ def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
     - A comparison is wrong, such as `a > b` or `a <= b` instead of `a < b`.
     - A number is too large by 1, or `+` and `-` are confused.
     - At one place, a renamed variable has its old name.
-
-    Args:
-        case: The function and its variant.
-        number: The largest number of wrong versions. Each has a different kind of mistake.
-        seed: The seed for choosing the place of a mistake.
-
-    Returns:
-        The sources of the wrong versions; an empty list if no mistake can be made.
     """
     choice = random.Random(f"{seed} {case.id}")
     changed = _changed_characters(case)
+    # Mistakes are made in code that the rewrite changed, if possible, and otherwise anywhere.
     for places in (changed, frozenset(range(len(case.variant)))):
         found: dict[str, list[tuple[int, int, str]]] = {}
         for kind, start, end, text in _mistakes(case):
@@ -82,11 +68,7 @@ def _differs(case: ProofCase, start: int, end: int, text: str) -> bool:
 
 
 def _changed_characters(case: ProofCase) -> frozenset[int]:
-    """Return the indices of the characters of a variant (rewritten function) that were changed or moved.
-
-    Renamed symbols do not count as changes. If possible, `make_mutants` makes its deliberate mistakes
-    at these characters.
-    """
+    """Return the indices of the variant's characters that were changed or moved, but not only renamed."""
     old = _TOKEN.findall(rename_text(case.original, case.names))
     tokens = list(_TOKEN.finditer(case.variant))
     if max(len(old), len(tokens)) > _MOST_TOKENS:  # the comparison takes quadratic time
@@ -102,15 +84,15 @@ def _changed_characters(case: ProofCase) -> frozenset[int]:
 
 
 def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
-    """Find all deliberate mistakes that can be made in a variant (a rewritten function).
+    """Yield the kind of each possible mistake, the range of characters to replace, and the new text.
 
-    Yields:
-        The kind of mistake, the start and the end of the range of characters to replace, and the new text.
-        The kinds of mistakes that `make_mutants` prefers come first.
+    Preferred kinds come first.
     """
     text = case.variant
     for update in _UPDATE.finditer(text):
+        # An empty statement is `;` in Java, which follows, and `pass` in Python.
         yield "update", *update.span(), "" if case.language == "java" else "pass"
+    # In Java without fractions there is no NaN, for which alone this would be a mistake.
     if _FRACTIONS.search(case.original + case.around) or case.language == "python":
         for found in _NEGATED_RELATION.finditer(text):
             yield "nan", *found.span(), f"({found[1]} {_NEGATED[found[2]]} {found[3]})"
@@ -135,9 +117,6 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _is_relation(text: str, token: re.Match[str]) -> bool:
-    """Return whether `<` or `>` is an operator, and not a bracket of type arguments as in `List<String>`.
-
-    An operator is recognized by the white space around it.
-    """
+    """Return whether `<` or `>` stands between white space, and so is no bracket as in `List<String>`."""
     start, end = token.span()
     return text[start - 1 : start].isspace() and text[end : end + 1].isspace()

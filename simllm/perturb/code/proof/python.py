@@ -1,8 +1,4 @@
-"""Comparison of Python functions with their variants (rewritten versions), by running both.
-
-One program, the harness, runs a batch of several functions. It starts a separate process for each version of
-a function.
-"""
+"""Comparison of Python functions with their variants; one harness runs a batch of cases."""
 
 from __future__ import annotations
 
@@ -25,22 +21,7 @@ _PROCESSES = 16
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Prepare a batch of Python functions, so that they can be compared with their variants.
-
-    A variant is a rewritten version of a function. The comparison runs the function and its variant on the
-    same random inputs. It also runs mutants: variants with a deliberate mistake, which show whether the
-    inputs reveal mistakes. The preparation generates the inputs and the mutants.
-
-    Args:
-        cases: The functions and their variants.
-        inputs: The largest number of inputs on which a function and its variant are compared.
-        mutants: The largest number of mutants for each function.
-        seed: The random seed.
-
-    Returns:
-        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
-        case, in the given order.
-    """
+    """Draw the inputs and mutants of a batch of Python functions; the result runs the batch in a sandbox."""
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness
     for case in cases:
@@ -60,18 +41,7 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: 
 
 
 def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandbox) -> list[Proof]:
-    """Run a batch of functions and their variants in the sandbox, and compare their behaviour.
-
-    Args:
-        tasks: The functions and their variants, with inputs and mutants (variants with a deliberate mistake,
-            which show whether the inputs reveal mistakes).
-        descriptions: For each task, the result of `_description`: a JSON object that tells the harness what
-            to run. The harness is the program that calls the functions.
-        sandbox: The sandbox.
-
-    Returns:
-        The outcome of the comparison (`Proof`) for each task, in the order of the tasks.
-    """
+    """Run a batch with its descriptions for the harness, and return the proofs in order."""
     results = {number: CaseResults() for number in range(len(tasks))}
     harness = (files(__package__) / _HARNESS).read_bytes()
 
@@ -85,11 +55,9 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
 
 
 def _signature(source: str) -> tuple[PythonSignature | None, str]:
-    """Find the signature of the function in a source, and decide whether the function can be called.
+    """Return the signature, and the reason (or "") why the function cannot be called.
 
-    Returns:
-        The signature, and the reason why the function cannot be called. The signature is None if the source
-        does not compile or is not a single function. The reason is empty if the function can be called.
+    The signature is None if the source does not compile or is not a single function.
     """
     try:
         signature = find_signature(source)
@@ -103,23 +71,14 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 
 
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
-    """Describe a function and its variant in JSON, for the program that calls both (the harness).
-
-    The module `python_harness` explains the keys. The key `number` is missing; the caller adds it.
-
-    Args:
-        task: The function and its variant (a rewritten version), with the mutants (variants with a deliberate
-            mistake).
-        name: The name of the original function.
-        inputs: The inputs that the harness may try.
-        wanted: The number of usable inputs after which the harness stops trying inputs.
-    """
+    """Describe a case for the harness, all but its `number`; `python_harness` explains the keys."""
     new_name = task.case.names.get(name, name)
+    # A rewrite may rename the function itself; mutants are made of the variant.
     entries = [name, *[new_name] * (1 + len(task.mutants))]
     sides = [{"source": text, "entry": entry} for text, entry in zip(task.sides, entries, strict=True)]
     return {"around": task.case.around, "sides": sides, "wanted": wanted, "inputs": inputs}
 
 
 def _readable(given: Input) -> str:
-    """Format the generated arguments for one call of a function as text, such as `1, x=2`."""
+    """Format an input such as `1, x=2`."""
     return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

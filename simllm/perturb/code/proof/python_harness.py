@@ -1,20 +1,21 @@
-"""The harness for Python: a program that calls functions and their variants on the same inputs.
+"""The harness for Python: a program that calls all sides of each case on the same inputs.
 
-A variant is a rewritten version of a function. The harness runs inside the sandbox, in the sandbox's own
-Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to standard
-output. The module `harness_results` describes the lines. Functions run in processes of their own, which have
-no access to this output: they report through a pipe, and everything that they leave behind is killed. The
-argument is `contained` if the harness runs in a sandbox, where no other processes can be killed by mistake.
-Each case has these keys:
+The harness runs inside the sandbox, in the sandbox's own Python, so it imports nothing of simllm. It reads a
+list of cases from cases.json, and writes the lines that `harness` describes. Sides run in processes of
+their own, which have no access to this output: they report through a pipe, and everything that they leave
+behind is killed. The argument is `contained` if the harness runs in a sandbox, where no other processes can
+be killed by mistake. Each case has these keys:
 
 - `number`: the number of the case
 - `around`: code that the function needs to run
-- `sides`: the versions of the function, the original first; each has a `source`, and the function's name as
-  `entry`
+- `sides`: the `source` of each side, the original first, with the function's name as `entry`
 - `wanted`: the number of usable inputs to find; an input is usable if the behaviour of the original on it can
   be compared
 - `inputs`: for each input, the positional arguments, the keyword arguments (both as Python expressions),
   and whether one of them is a large number
+
+A behaviour is described by a text: the returned value or the error, the printed text, and the arguments and
+global variables after the call. The *place* of an input or a side is its index in the case.
 """
 
 from __future__ import annotations
@@ -62,17 +63,11 @@ Rows = list[list[str]]
 
 
 class TimeUpError(BaseException):
-    """Error raised inside a call that exceeds its time limit."""
+    """Raised inside a call that exceeds its time limit."""
 
 
 class Side:
-    """One version of a function: the original, its variant, or a deliberately incorrect variant.
-
-    Args:
-        around: Code that the function needs to run.
-        source: The source of the function.
-        entry: The name of the function.
-    """
+    """One side of a case, compiled."""
 
     def __init__(self, around: str, source: str, entry: str) -> None:
         flags = __future__.annotations.compiler_flag  # types in annotations need not exist
@@ -80,17 +75,13 @@ class Side:
         self.entry = entry
 
     def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
-        """Load the function and the code that it needs into a new module, and call the function.
+        """Load the side into a new module, call it, and describe the behaviour.
 
-        Args:
-            given: The positional and the keyword arguments, as Python expressions.
-            seconds: The limit of processor time.
-
-        Returns:
-            A description of the behaviour (such as the returned value), and the reason why the input cannot
-            be used to compare versions of the function. The reason is empty if the input can be used.
+        The second result is the reason why the input cannot be used to compare sides, or "".
         """
+        # All sides draw the same random numbers.
         random.seed(0)
+        # A function may fork, and its copy must not go on with this program.
         process = os.getpid()
         before = sys.stdout
         printed = sys.stdout = io.StringIO()
@@ -112,6 +103,7 @@ class Side:
         positional, keywords = [], {}
         objection = ""
         try:
+            # A new module for each call, so that global variables do not carry over.
             exec(self.code, variables)
             positional = [eval(text, dict(CONSTANTS)) for text in given[0]]
             keywords = {name: eval(text, dict(CONSTANTS)) for name, text in given[1].items()}
@@ -131,17 +123,8 @@ class Side:
 
 
 def objection_to(error: BaseException) -> str:
-    """Return why an input cannot be used to compare a function with its variant (a rewritten version).
-
-    The original function raises an error on the input. If this is a TypeError, for example, the input
-    probably has the wrong types, and is not used.
-
-    Args:
-        error: The error that the original function raises on the input.
-
-    Returns:
-        The reason; empty if the input can be used. The variant must then raise an error of the same class.
-    """
+    """Return why an input on which the original raises this error cannot be used; "" if it can."""
+    # Input is only left out for errors that tell nothing about the function; for others, classes must agree.
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
     if isinstance(error, ImportError):
@@ -154,31 +137,12 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether a global variable holds data: neither a module nor anything that can be called.
-
-    After a call, a function and its variant (a rewritten version) must leave the same data in global
-    variables. A variable whose name begins with `__` does not count as data.
-
-    Args:
-        name: The name of the variable.
-        value: The value of the variable.
-    """
+    """Return whether a global variable holds data, on which sides must agree after a call."""
     return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
 
 
 def limited(work: Callable[[], Any], seconds: float) -> Any:
-    """Call a function with a limit of processor time.
-
-    Args:
-        work: The function, which takes no arguments.
-        seconds: The limit of processor time. The limit of wall time is 10 times as long (`WAITING`).
-
-    Returns:
-        The result of the function.
-
-    Raises:
-        TimeUpError: The function exceeds a limit.
-    """
+    """Call a function with limits of processor time (`seconds`) and wall time (10 times as long)."""
     try:
         # If the function catches the error, the next one comes soon.
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 10)
@@ -190,28 +154,19 @@ def limited(work: Callable[[], Any], seconds: float) -> Any:
 
 
 def raise_time_up(_: int, frame: types.FrameType | None) -> None:
-    """Handle a timer signal: end the current call by raising `TimeUpError`.
-
-    Several signals may arrive at once, for example while a long list is freed. Those after the first one come
-    when the call has already ended, and must not end the process.
-    """
+    """Handle a timer signal: end the current call by raising `TimeUpError`."""
     while frame is not None:
+        # Several signals may arrive at once, for example while a long list is freed. Those after the first
+        # one come when the call has already ended, and must not end the process.
         if frame.f_code is Side._call.__code__:
             raise TimeUpError
         frame = frame.f_back
 
 
 def describe(value: Any, depth: int = 0) -> str:
-    """Describe a value, such as a returned value, by a text.
+    """Describe a value by a text without what may differ although the behaviour is the same.
 
-    The harness compares such texts to find out whether two versions of a function behave the same. Therefore
-    the text omits what may differ without a change of behaviour: memory addresses, the order of the items of
-    a set, and the names of functions.
-
-    Args:
-        value: The value.
-        depth: The number of containers around the value. If it exceeds 6 (`DEEPEST`), the description is
-            "...".
+    Left out are memory addresses, the order of the items of a set, and the names of functions.
     """
     if depth > DEEPEST:
         return "..."
@@ -220,6 +175,7 @@ def describe(value: Any, depth: int = 0) -> str:
         return repr(value)
     if kind in (list, tuple, set, frozenset, dict):
         return f"{kind.__name__}({', '.join(describe_items(value, depth + 1))})"
+    # Reading an iterator changes it, but the call is over.
     if isinstance(value, Iterator):
         return f"iterator({', '.join(describe_items(value, depth + 1))})"
     if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
@@ -231,20 +187,11 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe each item of a collection, or each remaining item of an iterator, by a text.
-
-    The harness compares such texts to find out whether two versions of a function behave the same. An item of
-    a dict is written as "key: value". The texts for a set are sorted, so that equal sets get equal texts. At
-    most 1000 (`MOST_ITEMS`) items of a list, tuple or iterator are described.
-
-    Args:
-        items: The collection or iterator.
-        depth: The number of containers around each item. If it exceeds 6 (`DEEPEST`), items are written as
-            "...".
-    """
+    """Describe the items of a collection, or the first 1000 that an iterator still has."""
     if isinstance(items, dict):
         return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]
     if isinstance(items, (set, frozenset)):
+        # Equal sets may have different orders.
         return sorted(describe(item, depth) for item in items)
     found = []
     try:
@@ -258,38 +205,23 @@ def describe_items(items: Any, depth: int) -> list[str]:
 
 
 def shorten(text: str) -> str:
-    """Cut a text after 1000 characters (`LONGEST`), and add a hash of the text, so that texts stay distinct.
-
-    A shorter text is returned unchanged.
-    """
+    """Cut a text after 1000 characters, and add a hash, so that different texts stay different."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
 
 
 def one_line(text: str) -> str:
-    """Replace tabs and line ends in a text by spaces.
-
-    In the results file, tabs separate fields, and line ends separate lines.
-    """
+    """Replace tabs and line ends, which separate fields and lines of the results."""
     return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
 
 
 def run_original(case: dict[str, Any], report: int) -> None:
-    """Call the original function on one input after the other, until enough usable inputs are found.
-
-    An input is usable if variants (rewritten versions of the function) can be compared with the original on
-    it. It is reported as `called`, another one as `left`. The calls also stop after 10 calls that exceed the
-    time limit.
-
-    Args:
-        case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
-            the original function.
-        report: The file descriptor to which the behaviour is written.
-    """
+    """Call the original until enough usable inputs are found, and report each as `called` or `left`."""
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
     for place, (positional, keywords, is_large) in enumerate(case["inputs"]):
         if counted == case["wanted"] or time_ups == MOST_TIME_UPS:
             return
+        # One call was too slow already, probably a loop over its large argument.
         if time_ups and is_large:
             continue
         outcome, objection = side.call((positional, keywords), ORIGINAL_SECONDS)
@@ -302,21 +234,12 @@ def run_original(case: dict[str, Any], report: int) -> None:
 
 
 def repeat_original(case: dict[str, Any], called: dict[int, str], report: int) -> None:
-    """Call the original function a second time on each input, to check that it behaves in the same way.
-
-    An input is reported as `outcome` if both calls behave in the same way. Otherwise, it is reported as
-    `left`, and variants (rewritten versions of the function) are not compared with the original on it.
-
-    Args:
-        case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
-            the original function.
-        called: A dict from the index of each input to a description of the behaviour in the first call.
-        report: The file descriptor to which the behaviour is written.
-    """
+    """Call the original a second time; report an input as `outcome` if it behaves the same, or as `left`."""
     side = Side(case["around"], **case["sides"][0])
     kept = []
     for place, first in called.items():
-        kept.append([[{}, set(), [0], (place,), object(), str(place)] for _ in range(50)])  # other addresses
+        # The second call gets other memory addresses, on which a function must not depend.
+        kept.append([[{}, set(), [0], (place,), object(), str(place)] for _ in range(50)])
         positional, keywords, _ = case["inputs"][place]
         if side.call((positional, keywords), VARIANT_SECONDS)[0] == first:
             write(report, "outcome", place, first)
@@ -327,24 +250,11 @@ def repeat_original(case: dict[str, Any], called: dict[int, str], report: int) -
 def run_variant(
     case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str], report: int
 ) -> None:
-    """Call a rewritten function (a variant) on several inputs, and report its behaviour.
-
-    The behaviour of the variant is compared with that of the original function. The calls stop when the two
-    differ. On some inputs, the original itself behaved differently in two calls. The variant is called on
-    these inputs, too, because each call can affect later calls. But its behaviour on these inputs is neither
-    compared nor written.
-
-    Args:
-        case: The case, a dict whose keys are described at the top of this module.
-        place: The index of the variant in `case["sides"]`.
-        called: The inputs on which the variant is called. The keys are the indices of the inputs. The values
-            are not used.
-        expected: The behaviour of the original on each input on which the variant is compared with it. The
-            keys are the indices of the inputs.
-        report: The file descriptor to which the behaviour is written.
-    """
+    """Call a variant or mutant until it differs from the original on an input with an expected behaviour."""
     side = Side(case["around"], **case["sides"][place])
+    # A variant may be much slower than its original and still be right; a slow mutant is just wrong.
     seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS
+    # Also inputs without an expected behaviour, because each call can affect later ones.
     for input_place in called:
         positional, keywords, _ = case["inputs"][input_place]
         outcome, _ = side.call((positional, keywords), seconds)
@@ -355,14 +265,7 @@ def run_variant(
 
 
 def run_case(case: dict[str, Any], results: int, key: str) -> None:
-    """Run all versions of a function, each in its own process, and write the results.
-
-    Args:
-        case: The case, a dict whose keys are described at the top of this module. Its `sides` are the
-            versions of the function.
-        results: The file descriptor of the results.
-        key: The word at the beginning of each line.
-    """
+    """Run all sides of a case, each in its own process, and write the results."""
     number = case["number"]
     write(results, key, "begin", number)
     broken = set()
@@ -388,6 +291,7 @@ def run_case(case: dict[str, Any], results: int, key: str) -> None:
         for place in sorted(set(range(1, len(case["sides"]))) - broken) if expected else ():
             completed, rows = in_own_process(partial(run_variant, case, place, called, expected), results)
             for input_place, outcome in outcomes_of(rows, "outcome", case).items():
+                # Rows come from the process of a side, which may report anything.
                 if input_place in expected:
                     write(results, key, "outcome", number, place, input_place, outcome)
             if not completed:
@@ -400,29 +304,28 @@ def run_case(case: dict[str, Any], results: int, key: str) -> None:
 def in_own_process(work: Callable[[int], None], results: int) -> tuple[bool, Rows]:
     """Run a function in a new process and an empty folder, and kill whatever it leaves behind.
 
-    Args:
-        work: The function. It gets the file descriptor to which it reports lines.
-        results: The file descriptor of the results, which the process must not have.
-
-    Returns:
-        Whether the function came to its end, and the fields of the lines that it reported.
+    `work` gets the file descriptor to which it reports. Return whether it came to its end, and its rows.
     """
     FOLDER.mkdir()
     reports, report = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            # The functions must not write results themselves.
             os.close(results)
             os.close(reports)
             os.setpgid(0, 0)
+            # The function may look at its own process; this harness stays closed to it.
             set_dumpable(True)
             os.chdir(FOLDER)
+            # Not before the fork: the harness must outlive a side that takes too much.
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CPU, (SIDE_SECONDS, SIDE_SECONDS))
             signal.signal(signal.SIGVTALRM, raise_time_up)
             signal.signal(signal.SIGALRM, raise_time_up)
             process = os.getpid()
             work(report)
+            # A copy of the process that the function made must not report its end.
             if os.getpid() == process:
                 write(report, "end")
         finally:
@@ -438,20 +341,19 @@ def in_own_process(work: Callable[[int], None], results: int) -> tuple[bool, Row
     shutil.rmtree(old, ignore_errors=True)
     FOLDER.rename(old)
     shutil.rmtree(old, ignore_errors=True)
+    # The last line may be half written.
     rows = [line.split("\t") for line in text.decode(errors="replace").split("\n")[:-1]]
     ended = bool(rows) and rows[-1] == ["end"] and len(text) <= MOST_REPORTED
     return ended, rows
 
 
 def read_until_exit(reports: int, exited: int) -> bytes:
-    """Read what a process reports, until it exits, reports too much, or its wall time is over.
-
-    Other processes may hold the pipe open for ever, so that its end tells nothing.
-    """
+    """Read what a process reports, until it exits, reports too much, or its wall time is over."""
     text = b""
     end = time.monotonic() + SIDE_WAITING
     poll = select.poll()
     poll.register(reports, select.POLLIN)
+    # Other processes may hold the pipe open for ever, so that its end tells nothing.
     poll.register(exited, select.POLLIN)
     while len(text) <= MOST_REPORTED and (left := end - time.monotonic()) > 0:
         events = dict(poll.poll(1000 * left))
@@ -475,16 +377,14 @@ def read_rest(reports: int) -> bytes:
 
 
 def kill_processes(child: int) -> None:
-    """Kill a child process and what it has started; in a sandbox, all processes but this one.
-
-    One signal to all is the only way to end processes that start others all the time.
-    """
+    """Kill a child process and what it has started; in a sandbox, all processes but this one."""
     if not CONTAINED:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return
+    # One signal to all is the only way to end processes that start others all the time.
     os.kill(-1, signal.SIGKILL)  # at least the child exists, if only as a zombie
     os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError):
@@ -514,12 +414,7 @@ def reasons_of(rows: Rows) -> list[str]:
 
 
 def write(file: int, *fields: object) -> None:
-    """Write a line to a file descriptor at once, so that it is not lost if this process dies.
-
-    Args:
-        file: The file descriptor.
-        fields: The fields of the line. Tabs are written between them.
-    """
+    """Write a line at once, so that it is not lost if this process dies."""
     line = "\t".join(one_line(str(field)) for field in fields)
     data = f"{line}\n".encode()
     while data:
@@ -527,13 +422,10 @@ def write(file: int, *fields: object) -> None:
 
 
 def main() -> None:
-    """Call each function in cases.json and its rewritten versions, and write down how they behave.
-
-    The results tell whether the versions behave like the original function. The behaviour in a call is the
-    returned value or the error, the printed text, and the arguments and global variables after the call.
-    """
+    """Run the cases of cases.json and write how their sides behave."""
     results = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
+    # Functions inherit these, and could write to the results.
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
     sys.stderr = io.StringIO()

@@ -1,4 +1,4 @@
-"""Generation of random arguments for Python functions, which fit the annotations of the parameters."""
+"""Random arguments for Python functions, which fit the annotations of the parameters."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ _MORE_CANDIDATES = 6  # for parameters without a known type, since most values d
 
 @dataclass(frozen=True)
 class PythonSignature:
-    """The signature of a Python function.
+    """The signature of a Python function; an annotation that is missing is an empty text.
 
     Attributes:
-        name: The name of the function.
-        positional: The annotation of each positional parameter; an empty text if there is no annotation.
+        positional: The annotation of each positional parameter.
         required: The number of positional parameters without a default.
         rest: The annotation of `*args`; None if the function has no such parameter.
-        keywords: For each keyword-only parameter, its name, its annotation (an empty text if there is none),
-            and whether it has a default.
+        keywords: Name and annotation of each keyword-only parameter, and whether it has a default.
         is_method: Whether the first parameter is named `self` or `cls`.
     """
 
@@ -42,19 +40,13 @@ class PythonSignature:
 
     @property
     def annotations(self) -> tuple[str, ...]:
-        """The annotations of all parameters; an empty text for a parameter without an annotation."""
+        """The annotations of all parameters."""
         rest = () if self.rest is None else (self.rest,)
         return (*self.positional, *rest, *(annotation for _, annotation, _ in self.keywords))
 
 
 def find_signature(source: str) -> PythonSignature | None:
-    """Return the signature of the function in a Python source.
-
-    Args:
-        source: The source: one function, and possibly imports before or after it.
-
-    Returns:
-        The signature; None if the source is not exactly one function, apart from imports.
+    """Return the signature of the function in a source; None if there is more than one function and imports.
 
     Raises:
         SyntaxError: The source has a syntax error.
@@ -81,23 +73,14 @@ def _annotation(parameter: ast.arg) -> str:
     if parameter.annotation is None:
         return ""
     node = parameter.annotation
+    # An annotation may itself be a string, so that it can name a later class.
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
 def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int) -> list[Input]:
-    """Generate random inputs for a Python function.
+    """Draw distinct inputs for a function, which also use the literals in its source.
 
-    Args:
-        signature: The signature of the function.
-        source: The source of the function. Literals in it are used as values.
-        number: The largest number of inputs. If the type of a parameter is unknown, up to six times as many
-            inputs are returned, because many of them will have the wrong types.
-        seed: The random seed.
-
-    Returns:
-        Distinct inputs. Each is a tuple of the positional arguments, the keyword arguments (both as Python
-        expressions), and a bool. The bool is True if an argument is a large integer, for which a loop may
-        take very long.
+    If the type of a parameter is unknown, up to six times `number` are drawn, because many have wrong types.
     """
     known = all(annotation and _is_known(_parse(annotation)) for annotation in signature.annotations)
     values = _PythonValues(DrawnValues(source, seed))
@@ -107,13 +90,7 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
 
 
 def _is_large(expressions: list[str]) -> bool:
-    """Return whether at least one argument of a call is an integer above 10,000 or below -10,000.
-
-    With such an argument, a loop in the function may take very long.
-
-    Args:
-        expressions: The arguments of the call, as Python expressions.
-    """
+    """Return whether an argument is an integer above 10,000 in size, for which a loop may take very long."""
     return any(text.lstrip("-").isdigit() and abs(int(text)) > LARGE for text in expressions)
 
 
@@ -125,14 +102,10 @@ def _parse(annotation: str) -> ast.expr:
 
 
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Return the name and the type arguments of the type in an annotation.
+    """Return the name and the type arguments of an annotated type.
 
-    The name does not include the module. Types such as `List` and `Sequence` get the name of the builtin
-    type, "list". For example, `typing.List[int]` has the name "list" and the type argument `int`. `A | B` has
-    the name "Union" and the type arguments `A` and `B`.
-
-    Args:
-        node: The syntax tree of the annotation.
+    The name has no module, and is that of the builtin type: `typing.List[int]` gives "list" and `int`.
+    `A | B` gives "Union".
     """
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
@@ -160,23 +133,14 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 class _PythonValues:
-    """Generator of random values of Python types. Each value is written as a Python expression."""
+    """Random values of Python types, written as Python expressions."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
-        """Return random arguments for one call of a function.
-
-        Each parameter of unknown type gets a value of a random type. With probability 1/2, all parameters of
-        unknown type get the same random type. Parameters with a default may get no value.
-
-        Args:
-            signature: The signature of the function.
-
-        Returns:
-            The positional arguments, and the keyword arguments, as Python expressions.
-        """
+        """Draw positional and keyword arguments of one call; a parameter with a default may get none."""
+        # Parameters without a known type often need the same type, such as both operands of `+`.
         common = self.drawn.choice(_ANYTHING) if self.drawn.chance(0.5) else ""
         count = self.drawn.choice(range(signature.required, len(signature.positional) + 1))
         wanted = list(signature.positional[:count])

@@ -1,4 +1,4 @@
-"""Comparison of many variants (rewritten functions) with their originals by running both."""
+"""Proofs of many cases in both languages, in batches."""
 
 from __future__ import annotations
 
@@ -33,29 +33,22 @@ def prove(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[Proof]:
-    """Run functions and their variants on the same random inputs, and compare their behaviour.
+    """Run functions and their variants on the same random inputs, and yield a proof for each case in order.
 
-    The arguments are random values of the parameters' types, partly from the library hypothesis. The original
-    and the variant must agree on the result, the class of an exception, the printed text, and the arguments
-    after the call. In Java, they must also agree on the fields of the function's object or class, and in
-    Python on the global variables.
-
-    An input is left out if two calls of the original behave differently on it, or if the original needs more
-    than 0.025 s of processor time or too much memory for it. In Python, an input is also left out if the
-    original raises one of these errors: TypeError or AttributeError, because the input probably has the wrong
-    types; NameError or ImportError, because other code is probably missing.
+    Both sides must agree on the result, the class of an exception, the printed text, and the arguments after
+    the call; in Java also on the fields of the function's object or class, in Python on the global variables.
+    An input is left out if two calls of the original differ on it, or if the original needs more than 0.025 s
+    of processor time or too much memory for it. In Python, it is also left out if the original raises
+    TypeError or AttributeError (the input probably has the wrong types), or NameError or ImportError (other
+    code is missing).
 
     Args:
-        cases: The functions and their variants (rewritten versions). They are read and run in batches.
+        cases: The cases. They are read and run in batches.
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
-        mutants: The largest number of mutants for each function. Mutants are variants with a deliberate
-            mistake. The share of mutants whose mistake the inputs reveal measures the quality of the inputs.
+        mutants: The largest number of mutants for each function.
         seed: The random seed of inputs and mutants.
         parallel: The number of batches that run at the same time. It does not change the results.
-
-    Yields:
-        The outcome of the comparison (`Proof`) for each case, in the order of the cases.
 
     Raises:
         InputError: A language is unknown, or its tools are not installed.
@@ -68,7 +61,9 @@ def prove(
         while True:
             batch = list(islice(remaining, _BATCH))
             if batch:
+                # Prepared in this thread: `ast.parse` of Python 3.11 fails in two threads at a time.
                 waiting.append(threads.submit(_prepare(batch, inputs, mutants, seed), sandbox))
+            # The oldest batch is awaited first, which keeps the order, while the others run.
             while waiting and (not batch or len(waiting) > parallel):
                 yield from waiting.popleft().result()
             if not batch:
@@ -76,28 +71,12 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Prepare a batch of Java and Python functions for the comparison with their variants.
-
-    A variant is a rewritten version of a function. The preparation generates random inputs. It also generates
-    mutants (variants with a deliberate mistake), which show whether the inputs reveal mistakes.
-
-    Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
-    the same time.
-
-    Args:
-        batch: The functions and their variants.
-        inputs: The largest number of inputs for each function.
-        mutants: The largest number of mutants for each function.
-        seed: The random seed.
-
-    Returns:
-        A function that compares all functions of the batch with their variants, in a given sandbox. It
-        returns the outcome (`Proof`) for each function, in the order of the batch.
-    """
+    """Draw the inputs and mutants of a batch; the result runs the batch in a sandbox."""
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):
         if language not in _LANGUAGES:
             raise InputError(f"cannot prove {language!r}; expected one of {', '.join(_LANGUAGES)}")
+        # Missing tools are reported before any code runs.
         find_toolchain(language)
         numbers = [number for number, case in enumerate(batch) if case.language == language]
         provers.append((numbers, _LANGUAGES[language]([batch[n] for n in numbers], inputs, mutants, seed)))
@@ -121,21 +100,11 @@ def prove_variants(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
+    """Prove the rewritten variants among rows of `vary_items`, and yield all rows in order.
 
-    Args:
-        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`. Under the
-            optional key `around`, it has further code that the original needs to run. The row comes from
-            `vary_items`. If its `status` is "rewritten", it has the variant under the key `text`.
-        sandbox: The sandbox in which the functions run.
-        seed: The seed of the random inputs.
-        parallel: The number of batches of functions that run at the same time.
-
-    Yields:
-        The rows, in the given order. A row with the status "rewritten" gets the outcome of the comparison
-        under the key `proof`. If the variant does not compile or behaves differently, the status becomes
-        "refuted", and the other keys except `id`, `language` and `arm` are removed. A row with another status
-        has no variant to run, and stays as it is.
+    Each row comes with its item, which has the original code as `source`, and code that it needs to run as
+    `around`. A row with the status "rewritten" gets a `proof`; if the proof refutes it, only `id`, `language`
+    and `arm` are kept, and its status is "refuted".
 
     Raises:
         InputError: A compiler is missing, or hypothesis is not installed.
@@ -160,23 +129,12 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add a test result to the dict (row) that describes a piece of rewritten code.
-
-    The test runs the original and the rewritten code, and shows whether they behave the same.
-
-    Args:
-        row: The dict that describes the rewritten code.
-        proof: The result of the test.
-
-    Returns:
-        A new dict, which has the result under the key `proof`. If the rewritten code does not compile or
-        behaves differently, the `status` is "refuted", and only the `id`, `language` and `arm` of the row are
-        kept.
-    """
+    """Return the row with its proof; a refuted row loses its variant."""
     found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
     if proof.power is not None:
         found["power"] = proof.power
     if proof.verdict == "refuted":
+        # A wrong variant must not be used by mistake.
         kept = {name: row[name] for name in ("id", "language", "arm") if name in row}
         return kept | {"status": "refuted", "proof": found}
     return row | {"proof": found}

@@ -1,4 +1,4 @@
-"""Classes for a function with its variant (a rewritten version), and for the inputs on which both are run."""
+"""What is compared (cases and tasks), and what follows from it (proofs and their counts)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from simllm.perturb.code.proof.harness import FIRST_MUTANT, ORIGINAL, VARIANT, C
 
 @dataclass(frozen=True)
 class ProofCase:
-    """A function and its variant (a rewritten version), whose behaviour is to be compared.
+    """A function and its variant, whose behaviour is to be compared.
 
     Attributes:
         id: The name of the function in reports.
-        language: The language: "java" or "python".
-        original: The source of the function.
-        variant: The source of the variant.
-        names: A mapping from old names to the new names in the variant. The function itself may be renamed.
-        around: Further code that the function needs to run. In Python, this is the part of the module before
-            the function. In Java, this is the other members of the function's class.
+        language: "java" or "python".
+        names: The new name of each renamed symbol, possibly also of the function itself.
+        around: Code that the function needs to run: in Python, the part of the module before it; in Java, the
+            other members of its class.
     """
 
     id: str
@@ -34,13 +32,9 @@ class ProofCase:
 
 @dataclass(frozen=True)
 class Task:
-    """A function and its variant (a rewritten version), with inputs to test whether both behave the same.
-
-    The function and the variant are called on the same inputs. So are the mutants, which are variants with a
-    deliberate mistake. They show whether the inputs would reveal a mistake in the variant.
+    """A case with what it is run on.
 
     Attributes:
-        case: The function and its variant.
         arguments: For each input, a readable text with the arguments.
         mutants: The sources of the mutants.
         obstacle: The reason why there are no inputs; empty if there are some.
@@ -53,7 +47,7 @@ class Task:
 
     @property
     def sides(self) -> list[str]:
-        """The sources of all versions of the function: the original, the variant, then the mutants."""
+        """The sources of the original, the variant and the mutants."""
         return [self.case.original, self.case.variant, *self.mutants]
 
 
@@ -62,13 +56,10 @@ VERDICTS = ("proven", "unproven", "tests passed", "compiled", "parsed", "refuted
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which a variant (a rewritten function) behaves differently from its original.
+    """An input on which a variant behaves differently from its original.
 
-    Attributes:
-        arguments: The arguments of the call, as text.
-        original: A description of the original's behaviour: the result or exception, the arguments after the
-            call, the fields or global variables, and the printed text.
-        variant: A description of the variant's behaviour in the same form.
+    A behaviour is the result or exception, the arguments after the call, the fields or global variables, and
+    the printed text.
     """
 
     arguments: str
@@ -78,28 +69,23 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Proof:
-    """The outcome of running a variant (a rewritten function) and its original to compare their behaviour.
-
-    The outcome may also be negative, and it is never a proof in the mathematical sense. Mutants measure
-    the strength of the evidence: they are variants with a deliberate mistake, which good inputs should
-    reveal.
+    """The outcome of a comparison, which is never a proof in the mathematical sense.
 
     Attributes:
         id: The name of the function in reports.
         verdict: One of these:
-            "proven": both versions compile, and behave the same on all inputs (at least one), and the inputs
+            "proven": both sides compile and behave the same on all inputs (at least one), and the inputs
             reveal at least one mutant, so that they could have revealed a mistake.
-            "unproven": both versions behave the same on all inputs, but the inputs reveal no mutant.
-            "tests passed": a command of the user, such as a test suite, succeeds on both versions.
-            "compiled": both versions compile, but there is no input on which they could be compared.
+            "unproven": both behave the same on all inputs, but the inputs reveal no mutant.
+            "tests passed": a command of the user, such as a test suite, succeeds on both sides.
+            "compiled": both compile, but there is no input on which they could be compared.
             "parsed": nothing is known except that the code can be parsed. The original cannot be compiled on
                 its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which the original and the variant behave the same.
         mutants: The number of mutants that compile.
-        killed_mutants: The number of mutants that behave differently from the original on at least one input.
+        killed_mutants: The number of mutants that behave differently from the original on some input.
         reason: The reason for the verdict; empty if it is "proven" or "tests passed".
-        counterexample: An input on which the versions differ; None if there is none.
     """
 
     id: str
@@ -112,11 +98,7 @@ class Proof:
 
     @property
     def power(self) -> float | None:
-        """The share of mutants (variants with a deliberate mistake) that the test inputs reveal.
-
-        An input reveals a mutant if the original and the mutant behave differently on this input. The share
-        is None if there are no mutants.
-        """
+        """The share of mutants that the inputs reveal; None if there are no mutants."""
         return self.killed_mutants / self.mutants if self.mutants else None
 
 
@@ -124,20 +106,9 @@ Prover = Callable[[Sandbox], list[Proof]]  # runs a prepared batch, and returns 
 
 
 def verdict(task: Task, results: CaseResults) -> Proof:
-    """Decide whether a rewritten function behaves like the original, given the results of running both.
-
-    The rewritten function is called the variant. Mutants are variants with a deliberate mistake. They are
-    run, too, and show whether the inputs can reveal a mistake.
-
-    Args:
-        task: The original, the variant and the mutants, with the inputs.
-        results: The results of running the original, the variant and the mutants.
-
-    Returns:
-        The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number
-        of mutants whose mistake the inputs reveal.
-    """
+    """Decide from the results of all sides whether a variant behaves like the original."""
     case_id = task.case.id
+    # Code that needs other code cannot be compiled alone, which says nothing about the variant.
     if reason := results.broken.get(ORIGINAL):
         return Proof(case_id, "parsed", reason=reason)
     if reason := results.broken.get(VARIANT):
@@ -156,16 +127,19 @@ def verdict(task: Task, results: CaseResults) -> Proof:
             case_id, "refuted", agreed - 1, reason="the outcomes differ", counterexample=counterexample
         )
     if task.arguments and not results.ended:
+        # The harness ended in the middle of the case, so the side that ran last ended the process.
         if results.last_side == ORIGINAL:
             return Proof(case_id, "compiled", reason="the function ends its process")
         results.died.add(results.last_side)
         task = replace(task, mutants=task.mutants[: results.last_side - VARIANT])  # the rest was not run
     if VARIANT in results.died:
         return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
+    # Without a single common outcome, the sides compile, but nothing is known of what they do.
     if not agreed:
         reasons = results.left_out.most_common(1) or [("no input was run", 0)]
         return Proof(case_id, "compiled", reason=results.error or task.obstacle or reasons[0][0])
     sides = range(FIRST_MUTANT, FIRST_MUTANT + len(task.mutants))
+    # A mutant that does not compile says nothing about the inputs.
     mutants = [side for side in sides if side not in results.broken]
     found = [side for side in mutants if side in results.died or results.differing_input(side) is not None]
     if not found:
@@ -178,17 +152,12 @@ def verdict(task: Task, results: CaseResults) -> Proof:
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs, such as the number of proofs with each verdict.
-
-    A proof is the outcome of running a function and its variant (a rewritten version), and comparing them.
+    """Counts over many proofs.
 
     Attributes:
-        verdicts: The number of proofs with each verdict, such as "proven" or "refuted".
+        verdicts: The number of proofs with each verdict.
         reasons: The number of proofs with each reason, for the verdicts "unproven", "compiled" and "parsed".
-        inputs: The total number of inputs on which functions and variants behaved the same, counted only in
-            proofs with the verdict "proven" or "unproven".
-        mutants: The total number of mutants (variants with a deliberate mistake) that were run.
-        killed_mutants: The total number of mutants whose mistake the inputs revealed.
+        inputs: The number of inputs of all "proven" and "unproven" cases.
     """
 
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
@@ -198,11 +167,7 @@ class ProofSummary:
     killed_mutants: int = 0
 
     def add(self, proof: Proof) -> None:
-        """Update the counts with one proof.
-
-        A proof is the outcome of running a function and its variant (a rewritten version), and comparing
-        them.
-        """
+        """Count one proof."""
         self.verdicts[proof.verdict] += 1
         if proof.verdict in ("unproven", "compiled", "parsed"):
             self.reasons[proof.reason] += 1
@@ -213,9 +178,5 @@ class ProofSummary:
 
     @property
     def power(self) -> float | None:
-        """The share of mutants (variants with a deliberate mistake) that the test inputs reveal.
-
-        An input reveals a mutant if the original and the mutant behave differently on this input. The share
-        is None if there are no mutants.
-        """
+        """The share of mutants that the inputs reveal; None if there are no mutants."""
         return self.killed_mutants / self.mutants if self.mutants else None

@@ -1,8 +1,8 @@
-"""The rules nest-else-if and reverse-if for Python.
+"""The rules for branches and comparisons in Python.
 
-nest-else-if turns `elif` into `else:` with a nested `if`, and reverse-if turns `if c: A else: B` into
-`if not c: B else: A`. In this module, `moved` counts, by row from 0, the levels of indentation that the
-rewrites of other chains would add.
+nest-else-if turns `elif` into `else:` with a nested `if`, reverse-if turns `if c: A else: B` into
+`if not c: B else: A`, and swap-relation and swap-equals swap the sides of a comparison. `moved` counts, by
+row from 0, the levels of indentation that the rewrites of other chains would add.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from simllm.perturb.code.edits import Edit, Span
 from simllm.perturb.code.python.parsing import (
     Lines,
     captures,
-    field_child,
+    children,
     is_inline,
     line_end,
     line_start,
     pad,
+    required,
     starts_line,
     statement_end,
     token,
 )
 from simllm.perturb.code.python.scopes import Scopes
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, indentation_step, span_of
 
 _DEEPEST = 90  # CPython allows 100 levels of indentation
 _OPPOSITE = {b"is": b"is not", b"is not": b"is", b"in": b"not in", b"not in": b"in"}
@@ -75,11 +76,11 @@ def _why_not_nested(
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
     """Return the white space of one level of indentation in the branches of an `if`."""
-    suite = field_child(chain, "consequence")
+    suite = required(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
     if is_inline(unit, token(chain, ":"), suite):
         # A branch on the line of the `if`, as in `if x: return`, does not show the indentation.
-        return b"\t" if b"\t" in indent else b"    "
+        return indentation_step(indent)
     return unit.indent_of(suite.start_byte)[len(indent) :]
 
 
@@ -125,9 +126,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
             second_end = statement_end(unit, node)
             suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
-            yield Site(
-                node, (*negation(unit, field_child(node, "condition")), Edit(first, second_end, suites))
-            )
+            yield Site(node, (*negation(unit, required(node, "condition")), Edit(first, second_end, suites)))
 
 
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
@@ -142,19 +141,16 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
         if node.type == "parenthesized_expression" and len(node.named_children) == 1:
             nodes += node.named_children
         elif node.type == "boolean_operator":
-            operator = field_child(node, "operator")
+            operator = required(node, "operator")
             yield _replace(unit, operator.start_byte, operator.end_byte, _OPPOSITE[unit.text_of(operator)])
-            for operand in (field_child(node, "left"), field_child(node, "right")):
+            for operand in (required(node, "left"), required(node, "right")):
                 # An `and` inside an `or` becomes an `or` inside an `and`.
-                if (
-                    operand.type == "boolean_operator"
-                    and field_child(operand, "operator").type != operator.type
-                ):
+                if operand.type == "boolean_operator" and required(operand, "operator").type != operator.type:
                     yield _replace(unit, operand.start_byte, operand.start_byte, b"(")
                     yield _replace(unit, operand.end_byte, operand.end_byte, b")")
                 nodes.append(operand)
         elif operator is not None and node.type == "not_operator":
-            yield Edit(node.start_byte, field_child(node, "argument").start_byte, ())
+            yield Edit(node.start_byte, required(node, "argument").start_byte, ())
         elif operator is not None:
             opposite = _OPPOSITE[b" ".join(unit.text_of(operator).split())]
             yield _replace(unit, operator.start_byte, operator.end_byte, opposite)
@@ -169,7 +165,7 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
     """Return the operator, such as `is`, by whose change an expression can be negated; None if none."""
     if node.type == "not_operator":
         # The comment would be removed together with the `not`.
-        between = unit.text[node.start_byte + len(b"not") : field_child(node, "argument").start_byte]
+        between = unit.text[node.start_byte + len(b"not") : required(node, "argument").start_byte]
         return None if b"#" in between else node.children[0]
     operators = node.children_by_field_name("operators") if node.type == "comparison_operator" else []
     if len(operators) != 1 or b" ".join(unit.text_of(operators[0]).split()) not in _OPPOSITE:
@@ -203,18 +199,14 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
     """Find the comparisons with an operator in `operators`, which maps it to the operator after the swap."""
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
-    kept = [
-        Span(node.start_byte, node.end_byte)
-        for name in ("shown", "annotation")
-        for node in found.get(name, [])
-    ]
+    kept = [span_of(node) for name in ("shown", "annotation") for node in found.get(name, [])]
     scopes: Scopes | None = None
     for node in reversed(found.get("compare", [])):
         tokens = node.children_by_field_name("operators")
         texts = [b" ".join(unit.text_of(token).split()) for token in tokens]
         if not any(text in operators for text in texts):
             continue
-        sides = [child for child in node.named_children if child.type != "comment" and child not in tokens]
+        sides = [child for child in children(node) if child not in tokens]
         if len(tokens) != 1 or len(sides) != 2:
             # `a < b < c` evaluates `c` only if `a < b` is true.
             yield SkippedSite(node, "the comparison is a chain")
@@ -240,13 +232,13 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
     """Return the edit that swaps the sides around `token`, the old operator, and writes the new one."""
     left, right = sides
     parts = (
-        Span(right.start_byte, right.end_byte),
+        span_of(right),
         Span(left.end_byte, token.start_byte),
         operator,
         Span(token.end_byte, right.start_byte),
-        Span(left.start_byte, left.end_byte),
+        span_of(left),
     )
-    return Edit(node.start_byte, node.end_byte, pad(unit, node.start_byte, node.end_byte, *parts))
+    return Edit(*span_of(node), pad(unit, node.start_byte, node.end_byte, *parts))
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:

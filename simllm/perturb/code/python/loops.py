@@ -13,8 +13,9 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Edit, Span
 from simllm.perturb.code.python.parsing import (
     captures,
-    field_child,
+    children,
     is_inline,
+    required,
     starts_line,
     statement_end,
     taken_names,
@@ -22,7 +23,7 @@ from simllm.perturb.code.python.parsing import (
 )
 from simllm.perturb.code.python.scopes import IMMEDIATE, Scope, Scopes, Use
 from simllm.perturb.code.python.types import LocalValues
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, span_of
 
 _LEAVES = ("return_statement", "raise_statement", "break_statement", "continue_statement")
 # Code that may contain a `continue` of the loop. Of inner loops, only the `else` is searched.
@@ -47,10 +48,10 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
     """Return whether a loop iterates over a call `range(...)`, whatever the name `range` means."""
-    right = field_child(loop, "right")
+    right = required(loop, "right")
     if right.type != "call" or loop.children[0].type == "async":
         return False
-    return unit.text_of(field_child(right, "function")) == b"range"
+    return unit.text_of(required(right, "function")) == b"range"
 
 
 class _Loops:
@@ -69,13 +70,13 @@ class _Loops:
     def skip_reason(self, loop: Node) -> str | None:
         """Return the reason why a loop cannot be rewritten; None if it can be."""
         unit, scopes = self._unit, self._scopes
-        target, call = field_child(loop, "left"), field_child(loop, "right")
+        target, call = required(loop, "left"), required(loop, "right")
         if loop.child_by_field_name("alternative"):
             return "the loop has an else"
-        if not scopes.is_builtin(field_child(call, "function")):
+        if not scopes.is_builtin(required(call, "function")):
             return "range may be another function than the builtin"
-        arguments = field_child(call, "arguments").named_children
-        if field_child(call, "arguments").type != "argument_list" or not 1 <= len(arguments) <= 3:
+        arguments = required(call, "arguments").named_children
+        if required(call, "arguments").type != "argument_list" or not 1 <= len(arguments) <= 3:
             return "the arguments of range are not plain"
         if any(node.type in _NO_ARGUMENTS for node in arguments):
             return "the arguments of range are not plain"
@@ -87,7 +88,7 @@ class _Loops:
         # `range` takes any object with `__index__`, such as a numpy integer, but counts in plain integers.
         if len(arguments) > 1 and self._values.kind(arguments[0]) != "integer":
             return "the start is not surely an integer"
-        first = _statements(loop)[0]
+        first = children(required(loop, "body"))[0]
         inline = is_inline(unit, token(loop, ":"), first)
         if not starts_line(unit, loop) or not (inline or starts_line(unit, first)):
             return "a line before ends with a backslash"
@@ -111,8 +112,8 @@ class _Loops:
     def edits(self, loop: Node) -> Iterator[Edit]:
         """Yield the edits that turn a `for` loop into a `while` loop."""
         unit = self._unit
-        name, colon = unit.text_of(field_child(loop, "left")), token(loop, ":")
-        arguments = field_child(field_child(loop, "right"), "arguments").named_children
+        name, colon = unit.text_of(required(loop, "left")), token(loop, ":")
+        arguments = required(required(loop, "right"), "arguments").named_children
         start, stop = (None, arguments[0]) if len(arguments) == 1 else arguments[:2]
         step = _integer(unit, arguments[2]) or 1 if len(arguments) == 3 else 1
         falls = step < 0
@@ -131,7 +132,7 @@ class _Loops:
             own_line = unit.newline + unit.indent_of(node.start_byte)
             between = own_line if starts_line(unit, node) else b"; "
             yield Edit(node.start_byte, node.start_byte, (update + between,))
-        statements = _statements(loop)
+        statements = children(required(loop, "body"))
         # The end of the body is not reached, so no update is needed there.
         if statements[-1].type in _LEAVES:
             return
@@ -146,16 +147,11 @@ class _Loops:
 
     def _value(self, node: Node) -> list[bytes | Span]:
         """Return the parts of an argument of `range` that stands outside of the call."""
-        span = Span(node.start_byte, node.end_byte)
+        span = span_of(node)
         # Outside the parentheses of `range(...)`, such code needs its own.
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
         return [span]
-
-
-def _statements(loop: Node) -> list[Node]:
-    """Return the statements in the body of a loop, without comments."""
-    return [child for child in field_child(loop, "body").named_children if child.type != "comment"]
 
 
 def _integer(unit: CodeUnit, node: Node) -> int | None:
@@ -168,7 +164,7 @@ def _integer(unit: CodeUnit, node: Node) -> int | None:
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
     """Yield each `continue` of a loop, not of inner ones, and whether a `try` inside the loop contains it."""
-    todo = [(field_child(loop, "body"), False)]
+    todo = [(required(loop, "body"), False)]
     while todo:
         node, protected = todo.pop()
         if node.type == "continue_statement":
@@ -204,17 +200,17 @@ def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> st
     if at is not scope:
         return "the loop variable is captured"
     node = use.node
-    if node == field_child(loop, "left"):
+    if node == required(loop, "left"):
         return None
     if _is_inside(node, loop):
         if use.role != "read":
             # `for` takes the next value from the range all the same; `while` would go on from the new value.
             return "the loop variable is bound in the body"
-        return None if _is_inside(node, field_child(loop, "body")) else "range reads the loop variable"
+        return None if _is_inside(node, required(loop, "body")) else "range reads the loop variable"
     if use.role in ("parameter", "rest") or _loop_over(node):
         return None
     # In the body of another loop over the same variable, the value comes from that loop.
-    if any(_is_inside(node, field_child(other, "body")) and not _is_inside(loop, other) for other in loops):
+    if any(_is_inside(node, required(other, "body")) and not _is_inside(loop, other) for other in loops):
         return "the loop variable is deleted" if use.role == "delete" else None
     # After the loop, the variable has the last value of the range with `for`, but the first value beyond it
     # with `while`. So only code that gets its value from elsewhere may read the variable outside.

@@ -1,4 +1,4 @@
-"""Parsing of Python code, and helpers to find lines, statements and tokens in it."""
+"""Parsed Python code, and helpers to find nodes, lines and tokens in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simllm.errors import InputError
 from simllm.perturb.code.edits import Span
 from simllm.perturb.code.units import CodeUnit
 
-GRAMMAR = Language(tree_sitter_python.language())
+_GRAMMAR = Language(tree_sitter_python.language())
 _FRAME = b"if 1:\n"  # put before an indented method, to make it a file
 _FIRST_CODE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]+)[^\s#]")
 _REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
@@ -35,14 +35,14 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     text = frame + source
     frame_lines = frame.count(b"\n")
     _check_syntax(text, frame_lines)
-    root = Parser(GRAMMAR).parse(text).root_node
+    root = Parser(_GRAMMAR).parse(text).root_node
     if (other := _other_syntax(text, root)) is not None:
         line = text.count(b"\n", 0, other) + 1 - frame_lines
         raise InputError(f"line {line}: the syntax is valid, but tree-sitter does not know it")
-    statements = _statements(root)
+    statements = children(root)
     if frame:
         block = statements[0].child_by_field_name("consequence") if len(statements) == 1 else None
-        statements = _statements(block) if block else []
+        statements = children(block) if block else []
     is_function = not is_file and len(statements) == 1 and _is_function(statements[0])
     if frame and not is_function:
         line = source.count(b"\n", 0, source.index(source.lstrip()[:1])) + 1
@@ -101,11 +101,6 @@ def _other_syntax(text: bytes, root: Node) -> int | None:
     return root.start_byte
 
 
-def _statements(node: Node) -> list[Node]:
-    """Return the statements of a module or block, without comments."""
-    return [child for child in node.named_children if child.type != "comment"]
-
-
 def _is_function(node: Node) -> bool:
     """Return whether a statement defines a function, with or without decorators."""
     definition = node.child_by_field_name("definition") or node
@@ -114,7 +109,7 @@ def _is_function(node: Node) -> bool:
 
 @cache
 def _query(patterns: str) -> Query:
-    return Query(GRAMMAR, patterns)
+    return Query(_GRAMMAR, patterns)
 
 
 def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
@@ -136,12 +131,17 @@ def taken_names(unit: CodeUnit) -> frozenset[str]:
     return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
 
 
-def field_child(node: Node, name: str) -> Node:
+def required(node: Node, name: str) -> Node:
     """Return the child with a given role, such as "body"; raise `ValueError` if there is none."""
     child = node.child_by_field_name(name)
     if child is None:
         raise ValueError(f"a {node.type} without {name}")
     return child
+
+
+def children(node: Node) -> list[Node]:
+    """Return the children without comments, keywords, operators and punctuation marks."""
+    return [child for child in node.named_children if child.type != "comment"]
 
 
 def token(node: Node, text: str) -> Node:

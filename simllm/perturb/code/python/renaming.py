@@ -1,4 +1,4 @@
-"""Search for the names of parameters in the docstring of a Python function."""
+"""The functions, parameters and local variables of Python code that can be renamed safely."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.edits import Span
-from simllm.perturb.code.python.parsing import captures, field_child
+from simllm.perturb.code.python.parsing import captures, children, required
 from simllm.perturb.code.python.roles import BINDING
 from simllm.perturb.code.python.scopes import Scopes, Variable, is_opaque
-from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol, span_of
 
 _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")
 _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3,}[ \t]*\r?(?=\n)")
@@ -19,14 +19,14 @@ _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3
 
 def docstring(function: Node) -> Node | None:
     """Return a function's docstring, which may be several adjacent strings; None if there is none."""
-    first = next(child for child in field_child(function, "body").named_children if child.type != "comment")
+    first = children(required(function, "body"))[0]
     node = first.children[0] if first.type == "expression_statement" else first
     while node.type == "parenthesized_expression":
-        node = next(child for child in node.named_children if child.type != "comment")
+        node = children(node)[0]
     return node if node.type in ("string", "concatenated_string") else None
 
 
-def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
+def _parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
     """Yield the span of each mention of a parameter where a docstring describes it.
 
     The styles are `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the underlined
@@ -79,19 +79,19 @@ def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
         at += len(line)
 
 
-class Calls:
+class _Calls:
     """An index of the calls in the parsed code."""
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
         self._unit = unit
         self._scopes = scopes
         found = captures(unit, "(call) @call (attribute) @attribute")
-        self._by_callee = {field_child(call, "function").start_byte: call for call in found.get("call", [])}
+        self._by_callee = {required(call, "function").start_byte: call for call in found.get("call", [])}
         self._attributes = found.get("attribute", [])
 
     def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
         """Yield the identifier of each keyword argument for a parameter, as `x` in `f(x=1)`."""
-        variable = self._scopes.at(field_child(function, "name"))
+        variable = self._scopes.at(required(function, "name"))
         for use in variable.uses if variable else []:
             call = self._call_of(use.node)
             yield from self._keywords(call, parameter) if call else []
@@ -119,10 +119,10 @@ class Calls:
         # The code may be a method of an unknown class, so `x.run` in its body may be a recursive use.
         # `x.run(y=1)` and `x.run(**options)` pass the parameter by name, and `f(y=1)` may follow `f = x.run`.
         for attribute in self._attributes:
-            if self._unit.text_of(field_child(attribute, "attribute")) != name:
+            if self._unit.text_of(required(attribute, "attribute")) != name:
                 continue
             # It means the method of another class.
-            if self._unit.text_of(field_child(attribute, "object")) == b"super()":
+            if self._unit.text_of(required(attribute, "object")) == b"super()":
                 continue
             call = self._call_of(attribute)
             if call is None:
@@ -137,29 +137,29 @@ class Calls:
         if parent is None or parent.type != "parenthesized_expression":
             return False
         call = self._by_callee.get(parent.start_byte)
-        if call is None or field_child(call, "function") != parent:
+        if call is None or required(call, "function") != parent:
             return False
-        passed = field_child(call, "arguments").children
+        passed = required(call, "arguments").children
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
         """Return the call `f(x)` of the identifier or attribute `f`; None if `f` is not called."""
         call = self._by_callee.get(callee.start_byte)
-        return call if call and field_child(call, "function") == callee else None
+        return call if call and required(call, "function") == callee else None
 
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
         """Yield the identifier of a call's keyword argument for a parameter, if there is one."""
-        for node in field_child(call, "arguments").children:
+        for node in required(call, "arguments").children:
             if (
                 node.type == "keyword_argument"
-                and self._unit.text_of(field_child(node, "name")) == parameter.encode()
+                and self._unit.text_of(required(node, "name")) == parameter.encode()
             ):
-                yield field_child(node, "name")
+                yield required(node, "name")
 
 
 def _unpacks(call: Node) -> bool:
     """Return whether a call unpacks a mapping into keyword arguments, as in `f(**options)`."""
-    return any(node.type == "dictionary_splat" for node in field_child(call, "arguments").children)
+    return any(node.type == "dictionary_splat" for node in required(call, "arguments").children)
 
 
 # Conventions, on which tools rely: a value that is not used, and the first parameter of a method.
@@ -190,7 +190,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         if reason:
             yield SkippedSite(node, reason, kind)
             continue
-        uses = {Span(use.node.start_byte, use.node.end_byte) for use in variable.uses}
+        uses = {span_of(use.node) for use in variable.uses}
         uses.update(renaming.mentions(variable, kind))
         yield Symbol(kind, variable.name, node, tuple(sorted(uses)))
 
@@ -201,7 +201,7 @@ class _Renaming:
     def __init__(self, unit: CodeUnit) -> None:
         self._unit = unit
         self.scopes = Scopes(unit)
-        self._calls = Calls(unit, self.scopes)
+        self._calls = _Calls(unit, self.scopes)
         found = captures(
             unit,
             '(comment) @comment (string) @string (interpolation "=") @shown (type) @type',
@@ -252,10 +252,10 @@ class _Renaming:
         if kind != "parameter" or function.type != "function_definition":
             return
         for node in self._calls.keywords(function, variable.name):
-            yield Span(node.start_byte, node.end_byte)
+            yield span_of(node)
         # Code that reads docstrings might print or parse them.
         if b"__doc__" not in self._attributes:
-            yield from parameter_mentions(self._unit, function, variable.name)
+            yield from _parameter_mentions(self._unit, function, variable.name)
 
     def _function_skip_reason(self, variable: Variable) -> str | None:
         unit, name = self._unit, variable.name.encode()
@@ -285,7 +285,7 @@ class _Renaming:
         if scope.node.type == "lambda":
             called = self._calls.is_called_at_once(scope.node)
             return None if called else "the parameter may be passed by its name"
-        function = self.scopes.at(field_child(scope.node, "name"))
+        function = self.scopes.at(required(scope.node, "name"))
         if function is None or not self.scopes.is_known(function):
             return "the parameter may be passed by its name"
         is_own = function.scope is self.scopes.module
@@ -326,13 +326,13 @@ def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
     owner = attribute.parent.child_by_field_name("object")
     # `type(x).__name__` and `x.__class__.__name__` give the name of a class.
     if owner and owner.type == "call":
-        return unit.text_of(field_child(owner, "function")) != b"type"
+        return unit.text_of(required(owner, "function")) != b"type"
     return not (owner and unit.text_of(owner).endswith(b"__class__"))
 
 
 def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
     """Return the name of the first parameter of a function; empty if there is no parameter."""
-    parameters = field_child(function, "parameters").named_children if function else []
+    parameters = required(function, "parameters").named_children if function else []
     match = _WORD.match(unit.text_of(parameters[0]).decode()) if parameters else None
     return match[0] if match else ""
 
@@ -350,7 +350,7 @@ def _is_keyword_only(function: Node, parameter: Node) -> bool:
     """Return whether a parameter is keyword-only: it stands after `*` or `*args`, as in `def f(*, x)`."""
     stars = [
         node
-        for node in field_child(function, "parameters").children
+        for node in required(function, "parameters").children
         if node.type in ("keyword_separator", "list_splat_pattern")
         or (node.type == "typed_parameter" and node.children[0].type == "list_splat_pattern")
     ]

@@ -10,7 +10,7 @@ from simllm.perturb.code.python.loops import for_to_while
 from simllm.perturb.code.python.parsing import parse
 from simllm.perturb.code.python.renaming import symbols
 from simllm.perturb.code.python.statements import (
-    add_dead_code,
+    dead_code,
     expand_compound,
     expand_increment,
     remove_comments,
@@ -28,7 +28,7 @@ RULES = RewriteRules(
         "expand-increment": expand_increment,
         "remove-comments": remove_comments,
         "expand-compound": expand_compound,
-        "dead-code": add_dead_code,
+        "dead-code": dead_code,
     },
     symbols=symbols,
     reserved=frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)),

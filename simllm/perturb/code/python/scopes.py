@@ -1,4 +1,8 @@
-"""Matching of CPython's symbol tables (module `symtable`) with the scopes of the syntax tree."""
+"""The scopes and variables of Python code.
+
+Scopes are found in the syntax tree, and matched with CPython's own symbol tables (module `symtable`), which
+tell to which scope a name belongs.
+"""
 
 from __future__ import annotations
 
@@ -14,98 +18,9 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from simllm.perturb.code.python.parsing import captures, field_child
+from simllm.perturb.code.python.parsing import captures, children, required
 from simllm.perturb.code.python.roles import BINDING, identifier_roles
 from simllm.perturb.code.units import CodeUnit
-
-_TABLE_NAMES = {  # as `symtable` calls scopes without a name
-    "lambda": "lambda",
-    "list_comprehension": "listcomp",
-    "set_comprehension": "setcomp",
-    "dictionary_comprehension": "dictcomp",
-    "generator_expression": "genexpr",
-}
-
-
-def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
-    """Store in each scope inside `module` its symbol table, if it can be determined.
-
-    A table belongs to a scope if both have the same name and begin on the same line. A scope without a name,
-    such as a lambda, is matched by its kind.
-    """
-    pairs = [(module, table)]
-    while pairs:
-        scope, table = pairs.pop()
-        scope.table = table
-        tables: dict[tuple[str, int], list[symtable.SymbolTable]] = defaultdict(list)
-        for inner_table in _inner_tables(table):
-            tables[inner_table.get_name(), inner_table.get_lineno()].append(inner_table)
-        scopes: dict[tuple[str, int], list[Scope]] = defaultdict(list)
-        children = list(scope.children)
-        for inner_scope in children:
-            key = _table_name(inner_scope), inner_scope.node.start_point.row + 1
-            if inner_scope.node.type in IMMEDIATE and not tables[key]:
-                inner_scope.is_inlined = True
-                # The table of the enclosing scope has their tables, too.
-                children += inner_scope.children
-            else:
-                scopes[key].append(inner_scope)
-        for key, same_line in scopes.items():
-            pairs += _pair(same_line, tables[key])
-
-
-def _pair(
-    scopes: list[Scope], tables: list[symtable.SymbolTable]
-) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Pair scopes with tables; all of them begin on one line and have the same name or kind.
-
-    Scopes whose table cannot be determined are left out.
-    """
-    # This compiler and tree-sitter disagree about the scopes of the line.
-    if len(scopes) != len(tables):
-        return []
-    # If all tables are equal, any of them fits any scope, as for two equal lambdas on one line.
-    if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
-        return list(zip(scopes, tables, strict=True))
-    pairs: list[tuple[Scope, symtable.SymbolTable]] = []
-    for scope in scopes:
-        names = frozenset(
-            name for inner in scope.walk() for _, name, role in inner.names if role != "attribute"
-        )
-        same = {_signature(table): table for table in tables if _all_names(table) == names}
-        if len(same) == 1:
-            pairs.append((scope, next(iter(same.values()))))
-    return pairs
-
-
-def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
-    """Return the symbol tables of the functions and classes directly inside a table."""
-    tables = []
-    for inner in table.get_children():
-        is_scope = inner.get_type() in ("function", "class")
-        # Type parameters, for example, have a scope of their own around the function.
-        tables += [inner] if is_scope else _inner_tables(inner)
-    return tables
-
-
-def _table_name(scope: Scope) -> str:
-    """Return the name that `symtable` gives to the table of a scope, such as "lambda" for a lambda."""
-    name = scope.node.child_by_field_name("name")
-    return (name.text or b"").decode() if name else _TABLE_NAMES[scope.node.type]
-
-
-def _signature(table: symtable.SymbolTable) -> object:
-    """Return a hashable summary of a symbol table and the tables inside, to compare tables."""
-    symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
-    return symbols, tuple(_signature(inner) for inner in table.get_children())
-
-
-def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
-    """Return the names of the source in a symbol table and in the tables inside it."""
-    # The compiler generates names that begin with a full stop, such as `.0` in comprehensions.
-    names = {name for name in table.get_identifiers() if not name.startswith(".")}
-    return frozenset(names.union(*map(_all_names, table.get_children())))
-
 
 # Comprehensions that run where they stand. Python 3.12 and later make them parts of the scope around.
 IMMEDIATE = ("list_comprehension", "set_comprehension", "dictionary_comprehension")
@@ -197,7 +112,7 @@ def _is_walrus(node: Node) -> bool:
     return parent.child_by_field_name("name") == node
 
 
-def scopes_of(unit: CodeUnit) -> Scope:
+def _scopes_of(unit: CodeUnit) -> Scope:
     """Build the tree of scopes with their identifiers; return its root, the module."""
     found = captures(unit, _SCOPES)
     nodes = found.get("scope", [])
@@ -235,6 +150,132 @@ def scopes_of(unit: CodeUnit) -> Scope:
         else:
             stack.append((-negative_end, here.parent or here if what == outside else scopes[at]))
     return module
+
+
+_TABLE_NAMES = {  # as `symtable` calls scopes without a name
+    "lambda": "lambda",
+    "list_comprehension": "listcomp",
+    "set_comprehension": "setcomp",
+    "dictionary_comprehension": "dictcomp",
+    "generator_expression": "genexpr",
+}
+
+
+def _match_tables(module: Scope, table: symtable.SymbolTable) -> None:
+    """Store in each scope inside `module` its symbol table, if it can be determined.
+
+    A table belongs to a scope if both have the same name and begin on the same line. A scope without a name,
+    such as a lambda, is matched by its kind.
+    """
+    pairs = [(module, table)]
+    while pairs:
+        scope, table = pairs.pop()
+        scope.table = table
+        tables: dict[tuple[str, int], list[symtable.SymbolTable]] = defaultdict(list)
+        for inner_table in _inner_tables(table):
+            tables[inner_table.get_name(), inner_table.get_lineno()].append(inner_table)
+        scopes: dict[tuple[str, int], list[Scope]] = defaultdict(list)
+        inner_scopes = list(scope.children)
+        for inner_scope in inner_scopes:
+            key = _table_name(inner_scope), inner_scope.node.start_point.row + 1
+            if inner_scope.node.type in IMMEDIATE and not tables[key]:
+                inner_scope.is_inlined = True
+                # The table of the enclosing scope has their tables, too.
+                inner_scopes += inner_scope.children
+            else:
+                scopes[key].append(inner_scope)
+        for key, same_line in scopes.items():
+            pairs += _pair(same_line, tables[key])
+
+
+def _pair(
+    scopes: list[Scope], tables: list[symtable.SymbolTable]
+) -> list[tuple[Scope, symtable.SymbolTable]]:
+    """Pair scopes with tables; all of them begin on one line and have the same name or kind.
+
+    Scopes whose table cannot be determined are left out.
+    """
+    # This compiler and tree-sitter disagree about the scopes of the line.
+    if len(scopes) != len(tables):
+        return []
+    # If all tables are equal, any of them fits any scope, as for two equal lambdas on one line.
+    if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
+        return list(zip(scopes, tables, strict=True))
+    pairs: list[tuple[Scope, symtable.SymbolTable]] = []
+    for scope in scopes:
+        names = frozenset(
+            name for inner in scope.walk() for _, name, role in inner.names if role != "attribute"
+        )
+        same = {_signature(table): table for table in tables if _all_names(table) == names}
+        if len(same) == 1:
+            pairs.append((scope, next(iter(same.values()))))
+    return pairs
+
+
+def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
+    """Return the symbol tables of the functions and classes directly inside a table."""
+    tables = []
+    for inner in table.get_children():
+        is_scope = inner.get_type() in ("function", "class")
+        # Type parameters, for example, have a scope of their own around the function.
+        tables += [inner] if is_scope else _inner_tables(inner)
+    return tables
+
+
+def _table_name(scope: Scope) -> str:
+    """Return the name that `symtable` gives to the table of a scope, such as "lambda" for a lambda."""
+    name = scope.node.child_by_field_name("name")
+    return (name.text or b"").decode() if name else _TABLE_NAMES[scope.node.type]
+
+
+def _signature(table: symtable.SymbolTable) -> object:
+    """Return a hashable summary of a symbol table and the tables inside, to compare tables."""
+    symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
+    return symbols, tuple(_signature(inner) for inner in table.get_children())
+
+
+def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
+    """Return the names of the source in a symbol table and in the tables inside it."""
+    # The compiler generates names that begin with a full stop, such as `.0` in comprehensions.
+    names = {name for name in table.get_identifiers() if not name.startswith(".")}
+    return frozenset(names.union(*map(_all_names, table.get_children())))
+
+
+# Builtins that access variables by name in the scope from which they are called.
+_READERS = frozenset("eval exec locals vars dir globals".split())
+_BINDERS = frozenset("globals exec __builtins__ builtins".split())  # may bind names of the module
+# Names by which code accesses the variables of its own scope (_OWN), or of all scopes (_ALL).
+_OWN = frozenset("_getframe currentframe f_globals __code__".split())
+_ALL = frozenset("f_locals getargvalues getclosurevars co_varnames co_cellvars co_freevars".split())
+_ALL |= {"builtins", "__builtins__"}
+
+
+def _mark_frames(module: Scope) -> None:
+    """Mark the scopes that reflect through frames or code objects: `sys._getframe`, `f.__code__`."""
+    scopes = list(module.walk())
+    names = {name for scope in scopes for _, name, _ in scope.names}
+    for scope in scopes:
+        # These names may be attributes of anything, so they count wherever they occur.
+        if names & _ALL or any(name in _OWN for _, name, _ in scope.names):
+            scope.reflect()
+
+
+def _mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
+    """Mark the scopes whose variables a builtin such as `eval`, named by `node` in `scope`, may access."""
+    # It reads only the variables of the module.
+    if name == "globals":
+        module.reflects = True
+        return
+    call = node.parent
+    if call is None or call.type != "call" or required(call, "function") != node:
+        # The builtin is passed on, as in `f = eval`, and may be called anywhere.
+        for other in module.walk():
+            other.reflects = True
+        return
+    passed = children(required(call, "arguments"))
+    # `vars(x)` and `dir(x)` read the attributes of `x`, not the variables of a scope.
+    if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
+        scope.reflect()
 
 
 # Type parameters have a scope of their own, around the scope of the function or class.
@@ -277,7 +318,7 @@ class Scopes:
     """
 
     def __init__(self, unit: CodeUnit) -> None:
-        self.module = scopes_of(unit)
+        self.module = _scopes_of(unit)
         self.variables: list[Variable] = []
         own = captures(unit, _TYPE_PARAMETERS).get("own", [])
         # The scopes of type parameters are not analysed.
@@ -289,7 +330,7 @@ class Scopes:
             # The warnings are about the user's code, such as invalid escapes in strings.
             warnings.simplefilter("ignore")
             table = symtable.symtable(unit.text, "<code>", "exec")  # type: ignore[arg-type]
-        match_tables(self.module, table)
+        _match_tables(self.module, table)
         self._resolve()
 
     def at(self, node: Node) -> Variable | None:
@@ -314,12 +355,12 @@ class Scopes:
 
     def _resolve(self) -> None:
         """Determine the variable of each identifier, and mark the scopes that reflect."""
-        mark_frames(self.module)
+        _mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}
         seen: dict[tuple[Scope, str], Variable | None] = {}
         for scope in self.module.walk():
             for node, name, role in scope.names:
-                self._binds_unseen |= name in BINDERS
+                self._binds_unseen |= name in _BINDERS
                 if role == "attribute":
                     self.attributes.append(node)
                     continue
@@ -328,8 +369,8 @@ class Scopes:
                     known = owned.setdefault((owner, name), Variable(name, owner)) if owner else None
                     seen[scope, name] = known
                 variable = seen[scope, name]
-                if name in READERS and (variable is None or variable.scope is self.module):
-                    mark_reader(node, name, scope, self.module)
+                if name in _READERS and (variable is None or variable.scope is self.module):
+                    _mark_reader(node, name, scope, self.module)
                 if variable is None:
                     self.unresolved.add(name)
                 else:
@@ -376,43 +417,6 @@ def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
                 return outer if symbol is not None else None
         outer = outer.parent
     return None
-
-
-# Builtins that access variables by name in the scope from which they are called.
-READERS = frozenset("eval exec locals vars dir globals".split())
-BINDERS = frozenset("globals exec __builtins__ builtins".split())  # may bind names of the module
-# Names by which code accesses the variables of its own scope (_OWN), or of all scopes (_ALL).
-_OWN = frozenset("_getframe currentframe f_globals __code__".split())
-_ALL = frozenset("f_locals getargvalues getclosurevars co_varnames co_cellvars co_freevars".split())
-_ALL |= {"builtins", "__builtins__"}
-
-
-def mark_frames(module: Scope) -> None:
-    """Mark the scopes that reflect through frames or code objects: `sys._getframe`, `f.__code__`."""
-    scopes = list(module.walk())
-    names = {name for scope in scopes for _, name, _ in scope.names}
-    for scope in scopes:
-        # These names may be attributes of anything, so they count wherever they occur.
-        if names & _ALL or any(name in _OWN for _, name, _ in scope.names):
-            scope.reflect()
-
-
-def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Mark the scopes whose variables a builtin such as `eval`, named by `node` in `scope`, may access."""
-    # It reads only the variables of the module.
-    if name == "globals":
-        module.reflects = True
-        return
-    call = node.parent
-    if call is None or call.type != "call" or field_child(call, "function") != node:
-        # The builtin is passed on, as in `f = eval`, and may be called anywhere.
-        for other in module.walk():
-            other.reflects = True
-        return
-    passed = [child for child in field_child(call, "arguments").named_children if child.type != "comment"]
-    # `vars(x)` and `dir(x)` read the attributes of `x`, not the variables of a scope.
-    if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
-        scope.reflect()
 
 
 # The only decorators that certainly read no names.

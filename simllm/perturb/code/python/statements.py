@@ -1,4 +1,4 @@
-"""The rules expand-increment and expand-compound for Python: `n += 1` becomes `n = n + 1`.
+"""The rules expand-increment, expand-compound, remove-comments and dead-code for Python.
 
 expand-increment rewrites only `n += 1` and `n -= 1`, for integers. expand-compound rewrites any operator,
 such as `x <<= e`, for integers and other immutable values.
@@ -14,17 +14,18 @@ from tree_sitter import Node
 from simllm.perturb.code.edits import Edit
 from simllm.perturb.code.python.parsing import (
     captures,
-    field_child,
+    children,
     is_inline,
     line_end,
     line_start,
+    required,
     starts_line,
     token,
 )
 from simllm.perturb.code.python.renaming import docstring
 from simllm.perturb.code.python.scopes import Scopes
 from simllm.perturb.code.python.types import LocalValues
-from simllm.perturb.code.units import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.units import CodeUnit, Site, SkippedSite, span_of
 
 _ATOMS = frozenset("identifier integer float string true false none call attribute subscript".split())
 _ATOMS |= {"parenthesized_expression"}
@@ -50,8 +51,8 @@ def _augmented(unit: CodeUnit) -> list[Node]:
 
 def _is_increment(unit: CodeUnit, node: Node) -> bool:
     """Return whether an augmented assignment adds or subtracts 1."""
-    is_sum = field_child(node, "operator").type in ("+=", "-=")
-    return is_sum and unit.text_of(field_child(node, "right")) == b"1"
+    is_sum = required(node, "operator").type in ("+=", "-=")
+    return is_sum and unit.text_of(required(node, "right")) == b"1"
 
 
 def _expand(
@@ -63,16 +64,16 @@ def _expand(
     values = LocalValues(unit, Scopes(unit))
     for node in nodes:
         target, operator, right = (
-            field_child(node, "left"),
-            field_child(node, "operator"),
-            field_child(node, "right"),
+            required(node, "left"),
+            required(node, "operator"),
+            required(node, "right"),
         )
         if target.type != "identifier" or values.kind(target) not in kinds:
             yield SkippedSite(node, reason)
             continue
         spaced = unit.text[operator.start_byte - 1 : operator.start_byte].isspace()
         words = [b"=", unit.text_of(target), operator.type.removesuffix("=").encode()]
-        edits = [Edit(operator.start_byte, operator.end_byte, ((b" " if spaced else b"").join(words),))]
+        edits = [Edit(*span_of(operator), ((b" " if spaced else b"").join(words),))]
         if right.type not in _ATOMS:
             edits.append(Edit(right.start_byte, right.start_byte, (b"(",)))
             edits.append(Edit(right.end_byte, right.end_byte, (b")",)))
@@ -107,11 +108,10 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield Site(node, (Edit(start + len(code.rstrip(b" \t\f")), end, ()),))
 
 
-def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find all functions; the dead code is inserted before the first statement after the docstring."""
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
-        body = field_child(function, "body")
-        statements = [child for child in body.named_children if child.type != "comment"]
+        statements = children(required(function, "body"))
         if is_inline(unit, token(function, ":"), statements[0]):
             yield SkippedSite(function, "the body stands in the line of the head")
             continue

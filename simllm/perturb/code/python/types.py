@@ -1,4 +1,4 @@
-"""Type inference for Python: local variables whose values are always integers, or always immutable."""
+"""Kinds of the values of local Python variables: always integers, or always immutable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tree_sitter import Node
 
-from simllm.perturb.code.python.parsing import field_child
+from simllm.perturb.code.python.parsing import children, required
 from simllm.perturb.code.python.scopes import Scopes, Variable
 from simllm.perturb.code.units import CodeUnit
 
@@ -57,26 +57,26 @@ class LocalValues:
             is_formatted = b"{" in self._unit.text_of(node)
             return None if is_formatted else "plain"
         if node.type == "parenthesized_expression":
-            inner = [child for child in node.named_children if child.type != "comment"]
+            inner = children(node)
             return self.kind(inner[0], depth + 1) if len(inner) == 1 else None
         if node.type == "call":
             return self._kind_of_call(node, depth + 1)
         if node.type in ("conditional_expression", "boolean_operator"):
-            inner = [child for child in node.named_children if child.type != "comment"]
+            inner = children(node)
             return _common(self.kind(child, depth + 1) for child in (inner[0], inner[-1]))
         if node.type == "unary_operator":
-            return self.kind(field_child(node, "argument"), depth + 1)
+            return self.kind(required(node, "argument"), depth + 1)
         if node.type == "binary_operator":
-            left = self.kind(field_child(node, "left"), depth + 1)
-            right = left and self.kind(field_child(node, "right"), depth + 1)
-            return _combine(field_child(node, "operator").type, left, right)
+            left = self.kind(required(node, "left"), depth + 1)
+            right = left and self.kind(required(node, "right"), depth + 1)
+            return _combine(required(node, "operator").type, left, right)
         return None
 
     def is_call_of(self, node: Node, builtin: str) -> bool:
         """Return whether an expression calls the builtin function with a given name."""
         if node.type != "call":
             return False
-        function = field_child(node, "function")
+        function = required(node, "function")
         return (
             function.type == "identifier"
             and self._unit.text_of(function) == builtin.encode()
@@ -89,15 +89,15 @@ class LocalValues:
             return "integer"
         if not any(self.is_call_of(node, name) for name in _CHOOSING_CALLS):
             return None
-        passed = field_child(node, "arguments").named_children
+        passed = required(node, "arguments").named_children
         return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
 
     def _counts(self, loop: Node) -> bool:
         """Return whether a loop iterates over `enumerate(...)`, and its counter is certainly an integer."""
         if loop.type != "for_statement" or loop.children[0].type == "async":
             return False
-        call = field_child(loop, "right")
-        passed = field_child(call, "arguments").named_children if self.is_call_of(call, "enumerate") else []
+        call = required(loop, "right")
+        passed = required(call, "arguments").named_children if self.is_call_of(call, "enumerate") else []
         return len(passed) == 1 or (len(passed) == 2 and self.kind(passed[1]) == "integer")
 
     def _is_local(self, variable: Variable) -> bool:
@@ -118,15 +118,13 @@ class LocalValues:
         if parent is None:
             return None
         if parent.type == "named_expression":
-            return self.kind(field_child(parent, "value"))
+            return self.kind(required(parent, "value"))
         if parent.type == "for_statement":
             is_async = parent.children[0].type == "async"
-            return (
-                "integer" if not is_async and self.is_call_of(field_child(parent, "right"), "range") else None
-            )
+            return "integer" if not is_async and self.is_call_of(required(parent, "right"), "range") else None
         if parent.type == "augmented_assignment":
-            operator = field_child(parent, "operator").type.removesuffix("=")
-            return _combine(operator, self.kind(target), self.kind(field_child(parent, "right")))
+            operator = required(parent, "operator").type.removesuffix("=")
+            return _combine(operator, self.kind(target), self.kind(required(parent, "right")))
         if parent.type == "pattern_list" and parent.parent is not None:
             if self._counts(parent.parent):
                 return "integer" if parent.named_children[0] == target else None

@@ -1,10 +1,11 @@
-"""Mined repositories: the search in folders, and their names."""
+"""Mined repositories: the search in folders, their names, and their splits."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from simllm.code.satd_mining.mining import find_repositories
+from simllm.code.satd_mining.mining import find_repositories, split_of
 from simllm.errors import InputError
 from tests.histories import git, make_history
 
@@ -60,3 +61,10 @@ def test_repository_that_leads_out_of_the_folder_is_left_out(folder):
         pytest.raises(InputError, match="no git repository"),
     ):
         names(folder / "all" / "empty")
+
+
+def test_split_is_stable_and_has_the_stated_shares():
+    assert [split_of(name) for name in ("django", "psf/requests", "caf\u00e9")] == ["test", "train", "train"]
+    shares = Counter(split_of(f"repository {number}") for number in range(20_000))
+    for name, share in (("train", 0.85), ("validation", 0.05), ("test", 0.10)):
+        assert shares[name] / 20_000 == pytest.approx(share, abs=0.01)

@@ -3,7 +3,7 @@
 import pytest
 
 from simllm.perturb.code import rename_text, restore, restore_functions, rewrite
-from simllm.perturb.code.names import uses_new_function
+from simllm.perturb.code.restoring import uses_new_function
 
 SOURCE = "int f(int a, int b) {\n    // a and b\n    int total = a + b;\n    return total;\n}\n"
 

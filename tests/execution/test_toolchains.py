@@ -1,8 +1,10 @@
-"""The required file name of a Java source text."""
+"""Compilers and interpreters: their versions, and the file names and main classes of Java programs."""
 
 import pytest
 
-from simllm.execution.toolchains import file_name
+from simllm.errors import InputError
+from simllm.execution import toolchains
+from simllm.execution.toolchains import file_name, find_toolchain, main_class, toolchain_version
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,25 @@ def test_file_name(source, name):
 def test_broken_code_takes_no_time(source):
     """A regular expression that backtracks would take practically forever on such code."""
     assert file_name(source) in ("A.java", "Main.java")
+
+
+def test_main_class():
+    with_main = b"..\x01\x00\x04main\x01\x00\x16([Ljava/lang/String;)V.."
+    assert main_class("Main.java", {"A.class": b"", "B.class": with_main}) == "B"
+    assert main_class("C.java", {"a/b/B.class": with_main, "a/b/C.class": with_main}) == "a.b.C"
+    assert main_class("C.java", {"A.class": b""}) == "C"
+
+
+def test_missing_tools(monkeypatch):
+    monkeypatch.setattr(toolchains.shutil, "which", lambda name, path: None)
+    with pytest.raises(
+        InputError, match=r"java: no javac in /usr/bin.*: apt-get install default-jdk-headless"
+    ):
+        find_toolchain("java")
+    with pytest.raises(InputError, match="language 'cobol': expected one of cpp, python, java"):
+        find_toolchain("cobol")
+
+
+def test_versions(sandbox):
+    assert toolchain_version(sandbox, "cpp").startswith("g++ ")
+    assert toolchain_version(sandbox, "python").startswith("Python 3.")

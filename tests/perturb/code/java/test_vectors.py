@@ -6,7 +6,7 @@ import re
 import pytest
 
 from simllm.perturb.code import rewrite
-from tests.perturb.code.java.java_programs import outcomes
+from tests.perturb.code.java.programs import outcomes
 
 
 @pytest.fixture(scope="module")
