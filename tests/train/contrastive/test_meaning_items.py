@@ -23,10 +23,11 @@ from train.contrastive.meaning_pairs import (
 )
 from train.contrastive.pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
 
 NOTHING = ExcludedTexts([])
-ITEMS = str(ROOT / "train" / "contrastive" / "items" / "*.jsonl")
-UNSEEN_ITEMS = str(ROOT / "train" / "contrastive" / "unseen_items" / "*.jsonl")
+ITEMS = str(ROOT / "train" / "contrastive" / "items" / "*.jsonl.gz")
+UNSEEN_ITEMS = str(ROOT / "train" / "contrastive" / "unseen_items" / "*.jsonl.gz")
 WORDS = lexicon.load()
 NO_WORDS = WORDS.held_out_words
 
@@ -133,6 +134,15 @@ def test_a_single_item_has_no_unrelated_triple():
     assert make_triples([item, item]).kinds == ["opposite-verb"] * 2
     other = MeaningItem(("adds a", "a is added"), ("drops a",), ("opposite-verb",))
     assert make_triples([item, other]).kinds == ["opposite-verb", "unrelated"] * 2
+
+
+def test_the_shipped_files_are_compressed_reproducibly():
+    """Equal items give equal files: the gzip header has no time (bytes 4 to 7) and no file name (a flag)."""
+    files = [*match_files(ITEMS), *match_files(UNSEEN_ITEMS)]
+    assert len(files) == 30
+    for file in files:
+        header = file.read_bytes()[:8]
+        assert (header[3], header[4:]) == (0, bytes(4)), file
 
 
 @pytest.mark.slow
