@@ -12,7 +12,6 @@ that the two texts of a pair have the same meaning.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.text_cleaning import clean
 from train.contrastive.lexical_teacher import LexicalTeacher
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import check_output, make_parser, run_command
 
 # Neighbours to choose from.
 _NEAREST = 10
@@ -35,17 +34,11 @@ _SEED = 1
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.lexical_neighbours",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.contrastive.lexical_neighbours", __doc__)
     parser.add_argument("corpus", type=Path, help="texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     parser.add_argument("--pairs", type=int, default=20_000, help="largest number (default: %(default)s)")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True)
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:

@@ -10,7 +10,6 @@ has an antonym, the line also has a text `c` with another meaning: `a` with the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -23,7 +22,7 @@ from simllm.errors import InputError
 from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.io import output_file, reading
 from simllm.perturb.summaries.lexicon import HeldOutWords, load_irregular_forms
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import check_output, make_parser, run_command
 
 # WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -50,20 +49,14 @@ class Synset:
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.wordnet_pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.contrastive.wordnet_pairs", __doc__)
     parser.add_argument("wordnet", type=Path, help="folder with data.verb, data.noun, …")
     parser.add_argument("corpus", type=Path, help="cleaned texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     parser.add_argument(
         "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"
     )
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True)
 
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:

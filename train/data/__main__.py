@@ -13,59 +13,54 @@ keyboard.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from simllm.io import tables
-from train.data import catalog
-from train.data.catalog import Catalog, DataSet
+from train.data.catalog import CATALOG_FILE, Catalog, DataSet
 from train.data.fetch import fetch
 from train.data.repositories import GITHUB
 from train.runtime import config
+from train.runtime.command import make_parser, run_command
 from train.runtime.config import data_root
-from train.runtime.tools import run_tool
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.data",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command = parser.add_subparsers(required=True, metavar="fetch").add_parser(
+    parser = make_parser("train.data", __doc__)
+    fetching = parser.add_subparsers(required=True, metavar="fetch").add_parser(
         "fetch", help="fetch data sets"
     )
-    command.add_argument("names", nargs="*", metavar="NAME", help="data sets; default: all")
-    command.add_argument(
+    fetching.add_argument("names", nargs="*", metavar="NAME", help="data sets; default: all")
+    fetching.add_argument(
         "--root", type=Path, default=Path(data_root()),
         help="folder of the data; default: the environment variable SIMLLM_DATA, or data",
     )  # fmt: skip
-    command.add_argument("--list", action="store_true", help="show the data sets, and fetch nothing")
-    command.add_argument(
+    fetching.add_argument(
+        "--list", action="store_true", dest="show", help="show the data sets, and fetch nothing"
+    )
+    fetching.add_argument(
         "--host", default=GITHUB, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
     )
-    command.add_argument(
+    fetching.add_argument(
         "--catalog",
         type=Path,
-        default=catalog.CATALOG_FILE,
+        default=CATALOG_FILE,
         help="table of the data sets; default: %(default)s",
     )
-    options = parser.parse_args()
-    return run_tool(lambda: _fetch(options))
+    return run_command(parser, _fetch)
 
 
-def _fetch(options: argparse.Namespace) -> None:
+def _fetch(names: list[str], root: Path, show: bool, host: str, catalog: Path) -> None:
     """Fetch the data sets that the command line names, or print them as a table."""
-    table = config.load(Catalog, options.catalog, [])
-    sets = table.choose(options.names)
-    if options.list:
+    loaded = config.load(Catalog, catalog, [])
+    sets = loaded.choose(names)
+    if show:
         _print_table(sets)
         return
     with TemporaryDirectory(prefix="simllm-data-") as cache:
-        fetch(table, sets, options.root, options.host, Path(cache))
+        fetch(loaded, sets, root, host, Path(cache))
 
 
 def _print_table(sets: list[DataSet]) -> None:

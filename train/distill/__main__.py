@@ -22,13 +22,13 @@ from train.distill import student, teachers, texts
 from train.distill import targets as pca_targets
 from train.distill.config import DistillConfig
 from train.distill.task import DistillationTask
-from train.runtime import loop, run_folder
+from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
-from train.runtime.command import run_training
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
+from train.runtime.training_run import run_training
 from train.tokens import vocabulary
 
 
@@ -52,7 +52,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         card = training_card("Distilled from larger sentence encoders", provenance)
         saved_model.save(out / "model", task.model, start.tokenizer, info, card, keep_edits=False)
 
-    identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
+    identity = training_run.identity(config, start.hash, start.tokenizer.hash, str(facts))
     loop.train(config, task, world, stop, identity, log, save_best)
     return out / "model"
 
@@ -98,7 +98,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
     layers = config.start.layers if config.start else ()
     # Everything that decides the untrained weights is in the folder's name: a changed setting makes a new
     # one.
-    choice = run_folder.short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
+    choice = training_run.short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():
         untrained = student.make_student(config.model, tokenizer, config.start, config.seed)

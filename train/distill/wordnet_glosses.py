@@ -5,14 +5,13 @@ python -m train.distill.wordnet_glosses /usr/share/wordnet runs/glosses.txt
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import output_file, reading
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import check_output, make_parser, run_command
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')
@@ -45,25 +44,17 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.distill.wordnet_glosses",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.distill.wordnet_glosses", __doc__)
     parser.add_argument("wordnet", type=Path, help="folder with data.noun and the others")
     parser.add_argument("output", type=Path, help="file to write, one text per line")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
+    return run_command(parser, _write, overwrite=True)
 
-    def run() -> None:
-        if not options.wordnet.is_dir():
-            raise InputError(f"{options.wordnet}: no such folder")
-        check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
-        output_file.write(
-            options.output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(options.wordnet)))
-        )
 
-    return run_tool(run)
+def _write(wordnet: Path, output: Path, overwrite: bool) -> None:
+    if not wordnet.is_dir():
+        raise InputError(f"{wordnet}: no such folder")
+    check_output(output, overwrite, (wordnet / f"data.{part}" for part in _PARTS))
+    output_file.write(output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(wordnet))))
 
 
 if __name__ == "__main__":

@@ -24,13 +24,13 @@ from train.corpus import build
 from train.pretrain.config import PretrainConfig
 from train.pretrain.cost import estimate
 from train.pretrain.task import PretrainingTask
-from train.runtime import loop, run_folder
+from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
-from train.runtime.command import run_training
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
+from train.runtime.training_run import run_training
 from train.tokens import shards, token_vectors, vocabulary
 from train.tokens.shards import Shards
 
@@ -75,7 +75,7 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
         card = training_card("Pretrained on code comments", facts)
         saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card, keep_edits=False)
 
-    identity = run_folder.identity(config, data.corpus_hash, data.tokenizer.hash)
+    identity = training_run.identity(config, data.corpus_hash, data.tokenizer.hash)
     loop.train(config, task, world, stop, identity, log, save_best)
     return out / "model"
 

@@ -5,7 +5,6 @@ Calibration makes the probabilities agree with how often two texts do have the s
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ from simllm.stats.calibration import calibration_errors, fit_platt, reliability
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs, read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.config import MeasureConfig
-from train.runtime.tools import run_tool
+from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
 # Labelled pairs of each label.
@@ -132,11 +131,7 @@ _PAIRS, _RANDOM_PAIRS_SEED, _KNOTS = (
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.calibrate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.calibrate", __doc__)
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
@@ -144,17 +139,15 @@ def main() -> int:
     parser.add_argument(
         "--items", metavar="FILES", help="with --labelled: meaning items; the held-out tenth is used"
     )
-    options = parser.parse_args()
+    return run_command(parser, _calibrate)
 
-    def run() -> None:
-        # All files are read first, because a wrong file must leave the model as it was.
-        labelled = options.labelled
-        pairs = meaning_test_pairs(options.comments, labelled, options.items) if labelled else None
-        calibrate(options.model, options.comments, options.ratings)
-        if pairs:
-            calibrate_meaning(options.model, pairs, labelled.name)
 
-    return run_tool(run)
+def _calibrate(model: Path, comments: Path, ratings: Path, labelled: Path | None, items: str | None) -> None:
+    # All files are read first, because a wrong file must leave the model as it was.
+    pairs = meaning_test_pairs(comments, labelled, items) if labelled else None
+    calibrate(model, comments, ratings)
+    if labelled and pairs:
+        calibrate_meaning(model, pairs, labelled.name)
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:

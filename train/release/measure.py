@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import measure_reliability
 from train.release.config import MeasureConfig
 from train.runtime import config as training_config
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import check_output, make_parser, run_command
 
 
 def metric_name(metric: str) -> str:
@@ -173,20 +172,14 @@ def _read_summaries_and_descriptions(
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.measure", __doc__)
     parser.add_argument("model", type=Path, help="a model folder")
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", default=[], help="such as rated=[my.jsonl]"
     )
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
-    add_overwrite_option(parser)
-    options = parser.parse_intermixed_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True, intermixed=True)
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:

@@ -24,7 +24,7 @@ from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
 from train.runtime.gradient_exchange import GradientExchange, LossPart
 from train.runtime.optimizer import learning_rate, make_optimizer, make_scaler
-from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.signals import Stopped, StopRequest
 
 
 class DivergedError(Exception):
@@ -118,7 +118,7 @@ def train(
     """Train for `config.updates` updates, or resume from the last saved state with the hash `run`.
 
     Only the first process calls `write_log`, with a line of figures, and `save_best`, after each evaluation
-    with a new lowest criterion. Interrupted: a signal stopped the run, and its state is saved.
+    with a new lowest criterion. Stopped: a signal stopped the run, and its state is saved.
     """
     states = Path(config.out) / "states"
     set_up_encoders(task.model, config)
@@ -207,7 +207,7 @@ def train(
             with fsdp.whole(task.model, adam, world):
                 world.first_then_others(partial(save, line, is_best))
         if stop_requested and not finished:
-            raise Interrupted(
+            raise Stopped(
                 f"stopped after update {progress.update}; rerun the same command to resume", stop.status
             )
     bar.close()

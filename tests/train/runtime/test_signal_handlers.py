@@ -12,20 +12,20 @@ from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime import signals
-from train.runtime.command import run_training
+from train.runtime.training_run import run_training
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, status):
     """A run that a signal stops is reported as stopped, even if another error replaces the stop.
 
-    The signal raises `Interrupted`. A library may catch it and raise an error of its own, here an InputError.
+    The signal raises `Stopped`. A library may catch it and raise an error of its own, here an InputError.
     """
 
     def work(config, world, stop):
         try:
             os.kill(os.getpid(), number)
-        except signals.Interrupted:
+        except signals.Stopped:
             raise InputError("the input is bad") from None
 
     main = SimpleNamespace(__name__="x", main=lambda: run_training(PretrainConfig, work, "x", "x"))
@@ -55,7 +55,7 @@ def test_postponed_signal_comes_at_the_end_of_the_block():
             ended.append(True)
         ended.append("no signal")
 
-    with signals.StopRequest(), pytest.raises(signals.Interrupted):
+    with signals.StopRequest(), pytest.raises(signals.Stopped):
         block()
     assert ended == [True]
 
