@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from simllm.model.encoder import Encoder
-from train.distill.losses import neighbour_distillation_loss
-from train.runtime.optimizer import autocast
+from train.distill.task import neighbour_distillation_loss
+from train.runtime.precision import autocast
 
 
 class Anchor:

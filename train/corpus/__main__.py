@@ -31,8 +31,7 @@ from simllm.errors import InputError
 from simllm.io.tables import printable
 from train.corpus import build, ray_engine
 from train.corpus.config import PAGE, CorpusConfig
-from train.corpus.engine import Engine
-from train.corpus.one_machine import OneMachine
+from train.corpus.engine import Engine, OneMachine
 from train.corpus.sources import INSTALLED_PYTHON
 from train.runtime.command import make_parser, run_command
 from train.runtime.signals import STOPPED_BY_KEYBOARD, Stopped

@@ -5,41 +5,25 @@ python -m train.distill.wordnet_glosses /usr/share/wordnet runs/glosses.txt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file, reading
+from simllm.io import output_file
+from train.data.wordnet import data_file, read_synsets
 from train.runtime.command import check_output, make_parser, run_command
 
 _PARTS = ("noun", "verb", "adj", "adv")
-_EXAMPLE = re.compile(r'"([^"]+)"')
 
 
 def read_glosses(wordnet: Path) -> Iterator[str]:
-    """Yield the texts of each synset: the definition, "WORD : DEFINITION" of the first synonym, the examples.
-
-    The folder has WordNet's database files (see wndb(5WN)).
-    """
+    """Yield the definition, "WORD : DEFINITION" of the first synonym, and the examples of each synset."""
     for part in _PARTS:
-        file = wordnet / f"data.{part}"
-        for number, line in reading.read_lines(file):
-            # The licence stands above the data.
-            if line.startswith("  "):
-                continue
-            synset, _, gloss = line.partition(" | ")
-            fields = synset.split(" ")
-            if len(fields) < 5:
-                raise InputError(f"{file}, line {number}: expected a synset of WordNet")
-            # Adjectives may end in a marker of their position, such as "(p)".
-            word = re.sub(r"\(\w+\)$", "", fields[4]).replace("_", " ")
-            parts = (part.strip() for part in _EXAMPLE.sub("", gloss).split(";"))
-            definition = "; ".join(part for part in parts if part)
-            if definition:
-                yield definition
-                yield f"{word} : {definition}"
-            yield from _EXAMPLE.findall(gloss)
+        for synset in read_synsets(wordnet, part):
+            if synset.definition:
+                yield synset.definition
+                yield f"{synset.words[0]} : {synset.definition}"
+            yield from synset.examples
 
 
 def main() -> int:
@@ -53,7 +37,7 @@ def main() -> int:
 def _write(wordnet: Path, output: Path, overwrite: bool) -> None:
     if not wordnet.is_dir():
         raise InputError(f"{wordnet}: no such folder")
-    check_output(output, overwrite, (wordnet / f"data.{part}" for part in _PARTS))
+    check_output(output, overwrite, (data_file(wordnet, part) for part in _PARTS))
     output_file.write(output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(wordnet))))
 
 

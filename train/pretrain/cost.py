@@ -15,9 +15,8 @@ from torch import Tensor
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime.distributed import World
-from train.runtime.flops import peak_flops
-from train.runtime.loop import set_up_encoders
-from train.runtime.optimizer import make_optimizer
+from train.runtime.loop import make_optimizer, set_up_encoders
+from train.runtime.precision import peak_flops
 from train.tokens.shards import Shards
 
 # Tokens of a typical summary.

@@ -24,8 +24,7 @@ from simllm.io.output_folder import OutputFolder
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release.config import MeasureConfig
-from train.release.measure import check_comments, measure
+from train.release.measure import MeasureConfig, check_comments, measure
 from train.runtime import config as training_config
 from train.runtime import signals
 from train.runtime.command import check_output, make_parser, run_command

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -23,10 +22,9 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.scale import ScoreScale
 from simllm.perturb.summaries import lexicon
-from simllm.stats.calibration import calibration_errors, fit_platt, reliability
+from simllm.stats.calibration import fit_platt
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs, read_items
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.config import MeasureConfig
 from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
@@ -97,28 +95,6 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))
-
-
-def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure how well the probabilities agree with the labels of pairs that did not calibrate them.
-
-    The key "reliability" has the number of pairs, the accuracy, the expected calibration error and the bins
-    of the reliability diagram; it is missing without a meaning head or without data.
-    """
-    if not (learned.head and config.test_comments and config.labelled):
-        return {}
-    # Drawn with the same seed as for `calibrate_meaning`, which uses the other half.
-    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
-    same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
-    labels = np.array([pair.label for pair in pairs])
-    diagram = reliability(same, labels)
-    figures = {
-        "pairs": len(pairs),
-        "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
-        "ece": calibration_errors(diagram)[0],
-        "bins": [each._asdict() for each in diagram],
-    }
-    return {"reliability": figures}
 
 
 _PAIRS, _RANDOM_PAIRS_SEED, _KNOTS = (

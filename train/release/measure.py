@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -22,13 +23,29 @@ from simllm.metrics.interface import Metric, pair_scores
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
 from simllm.scoring.scores import SIMILAR, Scores
+from simllm.stats.calibration import calibration_errors, reliability
 from simllm.stats.classification import auc_with_covariance
 from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.calibrate import measure_reliability
-from train.release.config import MeasureConfig
+from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as training_config
 from train.runtime.command import check_output, make_parser, run_command
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureConfig:
+    """The data sets, and the metrics to compare with."""
+
+    rated: tuple[str, ...]  # files of text pairs with human ratings
+    baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
+    comments: str  # the comments.jsonl of a corpus; its held-out comments are used
+    comments_per_language: int  # largest number of comments per programming language for the retrieval
+    unseen_comments: str | None = None  # comments.jsonl of repositories that are not trained on; all are used
+    random_pairs: int  # number of random pairs of comments
+    test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
+    labelled: str | None = None  # held-out labelled pairs, for the same purpose
+    items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
+    unseen_items: str | None = None  # meaning items that no model is trained on; all are used
 
 
 def metric_name(metric: str) -> str:
@@ -102,6 +119,28 @@ def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
         similar = int((scores.values >= SIMILAR).sum())
         flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
     return flags
+
+
+def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Measure how well the probabilities agree with the labels of pairs that did not calibrate them.
+
+    The key "reliability" has the number of pairs, the accuracy, the expected calibration error and the bins
+    of the reliability diagram; it is missing without a meaning head or without data.
+    """
+    if not (learned.head and config.test_comments and config.labelled):
+        return {}
+    # Drawn with the same seed as for `calibrate_meaning`, which uses the other half.
+    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
+    same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
+    labels = np.array([pair.label for pair in pairs])
+    diagram = reliability(same, labels)
+    figures = {
+        "pairs": len(pairs),
+        "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
+        "ece": calibration_errors(diagram)[0],
+        "bins": [each._asdict() for each in diagram],
+    }
+    return {"reliability": figures}
 
 
 _SEED = 1

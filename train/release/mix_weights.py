@@ -22,7 +22,7 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
-from train.release.weights import save_rounded
+from train.release.folder import save_rounded
 from train.runtime.command import make_parser, run_command
 
 

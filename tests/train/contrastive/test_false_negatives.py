@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from train.contrastive.pairs import PositivePair, mark_same_meaning
+from train.contrastive.batches import PositivePair, mark_same_meaning
 
 
 def test_same_meaning_and_false_hard_negatives():

@@ -11,6 +11,7 @@ from simllm.evaluation import contrast
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
+from train.contrastive.batches import PositiveSource
 from train.contrastive.config import MeaningSourceConfig, PositivesConfig
 from train.contrastive.meaning_pairs import (
     DIFFERENT,
@@ -21,7 +22,6 @@ from train.contrastive.meaning_pairs import (
     open_source,
     read_items,
 )
-from train.contrastive.pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from simllm.perturb.summaries import lexicon
+from train.contrastive.batches import PositiveSource
 from train.contrastive.config import PositivesConfig
-from train.contrastive.pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
 
 

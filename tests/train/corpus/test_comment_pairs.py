@@ -84,8 +84,8 @@ def overlap(text, whole):
 
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):
     from simllm.perturb.summaries import lexicon
+    from train.contrastive.batches import PositiveSource
     from train.contrastive.config import PositivesConfig
-    from train.contrastive.pairs import PositiveSource
     from train.corpus.decontaminate import ExcludedTexts
 
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "a").parent),)), tmp_path / "corpus")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.distill.losses import cosine_loss, neighbour_distillation_loss, squared_loss
+from train.distill.task import cosine_loss, neighbour_distillation_loss, squared_loss
 
 
 def test_losses_by_hand():

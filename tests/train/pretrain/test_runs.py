@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
 from train.pretrain.config import PretrainConfig
 from train.runtime.config import load
-from train.runtime.optimizer import learning_rate
+from train.runtime.loop import learning_rate
 
 
 def test_run_learns_and_keeps_the_best_model(finished_run):

@@ -2,7 +2,7 @@ import numpy as np
 
 from simllm import SimLLM
 from simllm.model import saved_model
-from train.release.weights import centre_embeddings
+from train.release.folder import centre_embeddings
 
 
 def test_centring_changes_no_probability_of_the_same_meaning(head_folder, tmp_path, comments):

@@ -11,8 +11,7 @@ from simllm import SimLLM
 from simllm.io.reading import objects
 from simllm.model import ppmi_vectors, saved_model
 from train.release import measure as measure_
-from train.release.config import MeasureConfig
-from train.release.measure import measure
+from train.release.measure import MeasureConfig, measure
 
 
 def test_measures_a_model(call, model_folder, sets):

@@ -13,9 +13,8 @@ from simllm.analysis import golden_scores
 from simllm.model import saved_model
 from tests.train.training_processes import content
 from train.release import __main__ as release_
-from train.release.config import MeasureConfig
-from train.release.measure import measure
-from train.release.weights import postprocess
+from train.release.folder import postprocess
+from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
 
 

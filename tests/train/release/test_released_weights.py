@@ -4,7 +4,7 @@ import torch
 from safetensors.torch import load_file
 
 from simllm.model.saved_model import BLOCK, are_blocks
-from train.release.weights import postprocess
+from train.release.folder import postprocess
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(shifted_runs, tmp_path):

@@ -6,7 +6,7 @@ from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.release.config import MeasureConfig
+from train.release.measure import MeasureConfig
 from train.runtime.config import hide_data_root, load
 
 NAMES = ("base", "mini", "contrastive", "distill", "meaning", "measure", "debug", "ablations")

@@ -15,7 +15,7 @@ from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime.config import load
 from train.runtime.distributed import World
-from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.gradients import GradientExchange
 from train.runtime.loop import set_up_encoders
 from train.tokens.shards import Shards
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from train.runtime.checkpoint import Progress
 from train.runtime.loop import DivergedError, clip_gradient, step_if_finite
-from train.runtime.optimizer import make_scaler
+from train.runtime.precision import make_scaler
 
 SCALER = make_scaler(torch.device("cpu"), "fp32")
 
