@@ -21,13 +21,16 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
 from train.contrastive.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig
-from train.contrastive.lexical_teacher import LexicalTeacher
+from train.contrastive.lexical_neighbours import LexicalTeacher
 from train.contrastive.meaning_pairs import MeaningItem, read_items
 from train.corpus import decontaminate
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import identity
 from train.corpus.sources import input_files, match_files, select_rows
 from train.runtime.batching import Prefetcher, combined_seed
+
+# Text pairs from which the lexical teacher computes token frequencies.
+_FREQUENCY_PAIRS = 50_000
 
 
 def drop_words(text: str, share: float, random: np.random.Generator) -> str:
@@ -200,10 +203,6 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
     # A hard negative that equals a text of a pair has the meaning of that pair, and of all pairs like it.
     own_negatives = (first[:, None] == negatives) | (second[:, None] == negatives)
     return same, (same.astype(np.float32) @ own_negatives) > 0
-
-
-# Text pairs from which the lexical teacher computes token frequencies.
-_FREQUENCY_PAIRS = 50_000
 
 
 @dataclass(frozen=True)

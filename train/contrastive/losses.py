@@ -1,6 +1,4 @@
-"""The anchor loss, which keeps the encoder's similarities of texts to each other near those of the initial
-model.
-"""
+"""The losses of contrastive training, and the frozen copy of the initial encoder that one of them needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training task of the meaning head, which runs during contrastive training."""
+"""The meaning head in contrastive training: its labelled pairs in each update, and its loss."""
 
 from __future__ import annotations
 

@@ -32,6 +32,20 @@ from train.corpus.sources import Docstring, Item
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
+# Approximate characters of code or comments in a part.
+BATCH = 4_000_000
+_NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")
+
+# The code and the libraries that can change the content of a part.
+_CODE = (
+    "train/corpus",
+    "simllm/code",
+    "simllm/io/reading.py",
+    "simllm/io/tables.py",
+    "simllm/text_cleaning.py",
+)
+_LIBRARIES = re.compile("rensa|tokenizers|tree[-_]sitter.*")
+
 
 def build(
     config: CorpusConfig, folder: Path, engine: Engine | None = None, allow_download: bool = False
@@ -113,22 +127,6 @@ def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str,
     if not built or built["config"].get("test_share") != config.test_share:
         return None
     return built if not config.exclude or built["excluded_sha256"] == excluded.digest else None
-
-
-# Approximate characters of code or comments in a part.
-BATCH = 4_000_000
-_NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")
-
-# The code and the libraries that can change the content of a part.
-_CODE = (
-    "train/corpus",
-    "simllm/code",
-    "simllm/io/reading.py",
-    "simllm/io/reading.py",
-    "simllm/io/tables.py",
-    "simllm/text_cleaning.py",
-)
-_LIBRARIES = re.compile("rensa|tokenizers|tree[-_]sitter.*")
 
 
 def make_parts(

@@ -32,6 +32,9 @@ from train.corpus.parts import Part
 Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
+_PR_SET_PDEATHSIG = 1
+
+
 class Signatures(Protocol):
     """The signatures of all T texts of a corpus."""
 
@@ -131,8 +134,6 @@ def _cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-
-_PR_SET_PDEATHSIG = 1
 
 # Set in each worker process.
 _excluded = ExcludedTexts(())

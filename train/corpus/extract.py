@@ -1,4 +1,4 @@
-"""Detection of English by the alphabet and by frequent words of other languages."""
+"""The comments in source code: extraction, filters that reject unusable ones, and the part of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The split of a corpus into training texts and held-out texts."""
+"""The merging of parts into a corpus: no duplicates, a split into training and test texts, and pairs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Decontamination of fetched training texts: recognition of texts that also occur in evaluation data.
 
-The corpus has a wider rule (see `train.corpus.decontaminate`): there, a text anywhere inside an evaluation text
-counts, too. It is not used here, because other texts would be left out of the data sets, and the checksums of
-the catalog, with which the released model was trained, would not fit.
+The corpus has a wider rule (see `train.corpus.decontaminate`): there, a text anywhere inside an evaluation
+text counts, too. It is not used here, because it would leave other texts out of the data sets than those that
+the checksums of the catalog belong to, and that the released model was trained on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Loading of BERT and MPNet weights into simllm's encoder, which is an MPNet."""
+"""The teachers: loading BERT and MPNet folders or any model of sentence-transformers, and their embeddings.
+
+The embeddings of all texts are stored in shards in the run folder.
+"""
 
 from __future__ import annotations
 

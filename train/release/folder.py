@@ -105,6 +105,38 @@ def write_release(release: Release) -> None:
         output_file.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
+def measure_run(
+    run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
+) -> dict[str, Any]:
+    """Measure a model that is not released, after the same postprocessing (`write_model`) as the released
+    model.
+    """
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        write_model(run, model)
+        return measure(model, config)
+
+
+def _provenance(run: Path) -> dict[str, Any]:
+    return saved_model.load(run / "model").info.provenance
+
+
+def _dev_criterion(run: Path) -> float:
+    try:
+        return float(_provenance(run)["dev_criterion"])
+    except KeyError:
+        raise InputError(f"{run / 'model'}: has no dev_criterion in its provenance") from None
+
+
+def _seed_name(run: Path, released: Path) -> str:
+    """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
+    return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
+
+
+def _text(file: Path) -> str:
+    return "".join(line + "\n" for _, line in reading.read_lines(file))
+
+
 # Only every 20th comment is embedded, which is enough for the mean embedding.
 SAMPLE_STEP = 20
 
@@ -144,35 +176,3 @@ def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) 
     if comments:
         centre_embeddings(model, comments)
     saved_model.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
-
-
-def measure_run(
-    run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
-) -> dict[str, Any]:
-    """Measure a model that is not released, after the same postprocessing (`write_model`) as the released
-    model.
-    """
-    with TemporaryDirectory() as folder:
-        model = Path(folder) / "model"
-        write_model(run, model)
-        return measure(model, config)
-
-
-def _provenance(run: Path) -> dict[str, Any]:
-    return saved_model.load(run / "model").info.provenance
-
-
-def _dev_criterion(run: Path) -> float:
-    try:
-        return float(_provenance(run)["dev_criterion"])
-    except KeyError:
-        raise InputError(f"{run / 'model'}: has no dev_criterion in its provenance") from None
-
-
-def _seed_name(run: Path, released: Path) -> str:
-    """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
-    return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
-
-
-def _text(file: Path) -> str:
-    return "".join(line + "\n" for _, line in reading.read_lines(file))

@@ -1,4 +1,4 @@
-"""Change of all strings in configuration values."""
+"""Random numbers that depend only on their keys, and items that are prepared in advance."""
 
 from __future__ import annotations
 

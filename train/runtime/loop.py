@@ -1,4 +1,4 @@
-"""Gradient clipping, and the optimizer step, which is skipped if the loss or the gradient is not finite."""
+"""The training loop: optimizer steps, evaluation, saving; steps without finite gradients are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handling of signals: a training run saves its state and stops."""
+"""Signals: a training run saves its state and stops; commands forward signals to commands that they run."""
 
 from __future__ import annotations
 

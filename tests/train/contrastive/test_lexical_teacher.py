@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from train.contrastive.lexical_teacher import LexicalTeacher
+from train.contrastive.lexical_neighbours import LexicalTeacher
 
 TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 
