@@ -55,8 +55,8 @@ def choose_held_out(
 class PairFinder:
     """Finder of pairs of comments that mean the same, by hashes and without the texts.
 
-    Pairs with equal summaries are left out. `keys` is an (R,) array of type `part_file.KEYS` with three
-    hashes of each comment (0 if unknown); `overrides` is an array of type `part_file.OVERRIDES`.
+    Pairs with equal summaries are left out. `keys` is an (R,) array of type `KEYS` with three
+    hashes of each comment (0 if unknown); `overrides` is an array of type `OVERRIDES`.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:

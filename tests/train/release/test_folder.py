@@ -1,8 +1,9 @@
-"""The release of a model: its folder, its card, and what is kept if a step fails."""
+"""The released model folder: its content, its rounded and centred weights."""
 
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -11,9 +12,10 @@ from safetensors.torch import load_file, save_file
 from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.model import saved_model
+from simllm.model.saved_model import BLOCK, are_blocks
 from tests.train.training_processes import content
 from train.release import __main__ as release_
-from train.release.folder import postprocess
+from train.release.folder import centre_embeddings, postprocess
 from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
 
@@ -107,3 +109,27 @@ def test_best_seed_is_released(release, runs, sets, tmp_path):
     assert f"| set/rated | {rho[0]:.3f} | {rho[1]:.3f} | {deviation:.3f} |" in card
     assert (tmp_path / "best" / "log-1-other.jsonl").is_file()
     assert saved_model.load(tmp_path / "best").info.provenance["config"]["seed"] == 1
+
+
+def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(shifted_runs, tmp_path):
+    postprocess(shifted_runs[1], tmp_path / "out", [])
+    trained, released = (
+        load_file(f / "model.safetensors") for f in (shifted_runs[1] / "model", tmp_path / "out")
+    )
+    for name, tensor in trained.items():
+        if tensor.ndim < 2 or tensor.shape[1] % BLOCK:
+            assert torch.equal(released[name], tensor.half()), name
+        else:
+            assert are_blocks(released[name].float().numpy(), 1), name
+            torch.testing.assert_close(released[name].float(), tensor, atol=1e-2, rtol=0)
+
+
+def test_centring_changes_no_probability_of_the_same_meaning(head_folder, tmp_path, comments):
+    model = saved_model.load(head_folder)
+    centre_embeddings(model, comments[:50])
+    saved_model.save(tmp_path / "centred", model.encoder, model.tokenizer, model.info, "", head=model.head)
+    before, after = (SimLLM(folder) for folder in (head_folder, tmp_path / "centred"))
+    embeddings = [metric.embed(comments[:50]).mean(axis=0) for metric in (before, after)]
+    assert np.abs(embeddings[1]).max() < 1e-5 < np.abs(embeddings[0]).max()
+    pairs = comments[:20], comments[20:40]
+    assert np.abs(after.score(*pairs).same - before.score(*pairs).same).max() < 1e-5

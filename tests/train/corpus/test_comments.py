@@ -1,5 +1,10 @@
+"""Prose of documentation comments: paragraphs and first sentences."""
+
+import doctest
+
 import pytest
 
+from train.corpus import comments, extract
 from train.corpus.comments import paragraphs
 
 # fmt: off
@@ -48,3 +53,49 @@ CASES = [
 @pytest.mark.parametrize(("language", "text", "expected"), CASES)
 def test_markup_is_removed(language, text, expected):
     assert paragraphs(text, language) == expected
+
+
+SENTENCES = [
+    "Adds two numbers.",
+    "Rounds, e.g. to 1.5 or v2.0, i.e. not much.",
+    "Calls foo.bar() and a.b.c before www.example.com/x.html is read.",
+    "Takes ints, floats etc. and adds them.",
+    "Waits... then goes on.",
+    "Sorts (see Knuth vol. 3) the list.",
+    "Implements the method of J. Doe.",
+    "Strips '..', '.' and '/' characters.",
+    "Takes the args. and more.",
+    "Creates it from the args.",
+    "Is it there?",
+    'Says "no."',
+    "Never ends",
+]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("rest", ["", " Returns None.", " `x` is kept.", " (Slowly.)"])
+def test_end_of_the_first_sentence(sentence, rest):
+    if sentence == "Never ends":
+        rest = ""
+    assert comments.first_sentence(sentence + rest) == sentence
+
+
+@pytest.mark.parametrize("module", [comments, extract])
+def test_first_sentences(module):
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Returns the name of a user.", True),
+        ("Resize", True),
+        ("Convert to naïve café names", True),
+        ("Devuelve el nombre del usuario que está en la lista.", False),
+        ("Retourne le nom de la classe avec une virgule.", False),
+        ("获取用户的名称", False),
+        ("Возвращает имя пользователя", False),
+    ],
+)
+def test_english_is_recognised(text, expected):
+    assert extract.is_english(text) is expected

@@ -1,4 +1,4 @@
-"""Gradient clipping, and optimizer steps that are skipped."""
+"""Gradient clipping, and skipping of updates without a finite gradient."""
 
 import math
 

@@ -1,3 +1,5 @@
+"""Random numbers that depend only on a seed and a key."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
