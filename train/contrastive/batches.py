@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import identity
 from train.corpus.sources import input_files, match_files, select_rows
 from train.runtime.batching import Prefetcher, combined_seed
+from train.tokens.shards import digest
 
 # Text pairs from which the lexical teacher computes token frequencies.
 _FREQUENCY_PAIRS = 50_000
@@ -314,8 +314,4 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]
     # Of the contents in this order, not of the names; but a renamed word list can change the order.
-    digest = hashlib.sha256()
-    for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
-        with file.open("rb") as data:
-            digest.update(hashlib.file_digest(data, "sha256").digest())
-    return digest.hexdigest()
+    return digest(*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir()))

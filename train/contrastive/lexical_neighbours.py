@@ -23,7 +23,7 @@ from scipy import sparse
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.text_cleaning import clean
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 # Neighbours to choose from.
 _NEAREST = 10
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    check_output(out, overwrite, [corpus])
+    output_file.check_output(out, [corpus], overwrite)
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
     cleaned = (clean(line) for _, line in reading.read_lines(corpus))

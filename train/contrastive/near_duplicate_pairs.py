@@ -27,7 +27,7 @@ from simllm.perturb.summaries.inflection import BEFORE_VERBS, DETERMINERS, FUNCT
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
 from train.corpus.deduplicate import identity
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
 # Operators are content as well: `a < b` is not `a > b`.
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    check_output(out, overwrite, [corpus])
+    output_file.check_output(out, [corpus], overwrite)
     texts = (clean(line) for _, line in reading.read_lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))

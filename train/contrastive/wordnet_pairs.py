@@ -22,7 +22,7 @@ from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.io import output_file, reading
 from simllm.perturb.summaries.lexicon import HeldOutWords, load_irregular_forms
 from train.data.wordnet import Synset, data_file, read_synsets
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 # WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -45,7 +45,7 @@ def main() -> int:
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
     data = [data_file(wordnet, part) for part in _PARTS_OF_SPEECH]
-    check_output(out, overwrite, [corpus, *data])
+    output_file.check_output(out, [corpus, *data], overwrite)
     held_out = HeldOutWords(deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms())
     rows = list(make_pairs(read_useful_synsets(wordnet), find_frequent_words(corpus), held_out))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))

@@ -20,7 +20,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from train.corpus.deduplicate import identity
 from train.corpus.sources import match_files
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
@@ -39,11 +39,10 @@ def write_held_out(sources: Iterable[str], share: float, output: Path, overwrite
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
     files = [file for pattern in sources for file in match_files(pattern)]
-    check_output(output, overwrite, files)
+    output_file.check_output(output, files, overwrite)
     pairs = [json.dumps(pair) + "\n" for file in files for pair in held_out_pairs(file, share)]
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")
-    output.parent.mkdir(parents=True, exist_ok=True)
     output_file.write(output, "".join(pairs))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io import output_file
 from train.data.wordnet import data_file, read_synsets
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 _PARTS = ("noun", "verb", "adj", "adv")
 
@@ -37,7 +37,7 @@ def main() -> int:
 def _write(wordnet: Path, output: Path, overwrite: bool) -> None:
     if not wordnet.is_dir():
         raise InputError(f"{wordnet}: no such folder")
-    check_output(output, overwrite, (data_file(wordnet, part) for part in _PARTS))
+    output_file.check_output(output, (data_file(wordnet, part) for part in _PARTS), overwrite)
     output_file.write(output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(wordnet))))
 
 

@@ -18,7 +18,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.packages import missing_package
 from train.pretrain.perplexity import compute_perplexity
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
-    check_output(output, overwrite, logs)
+    output_file.check_output(output, logs, overwrite)
     draw(logs, output)
 
 

@@ -27,7 +27,7 @@ from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig, check_comments, measure
 from train.runtime import config as training_config
 from train.runtime import signals
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 from train.runtime.config import TrainingConfig
 
 _FIRST_STAGES: dict[str, type[TrainingConfig]] = {
@@ -92,7 +92,7 @@ def main() -> int:
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     loaded = training_config.load(AblationsConfig, config, [])
-    check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
+    output_file.check_output(output, [config, Path(loaded.recipe), Path(loaded.measure)], overwrite=True)
     with locked(output):
         run_ablations(loaded, output, overwrite)
 

@@ -29,7 +29,7 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
 from simllm.evaluation.correlation import correlate_all
-from simllm.io import reading, tables
+from simllm.io import output_file, reading, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.interface import Metric, pair_scores
@@ -42,7 +42,7 @@ from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_item
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as training_config
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 
 _SEED = 1
 
@@ -77,8 +77,7 @@ def main() -> int:
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
     loaded = training_config.load(MeasureConfig, config, overrides)
-    if output:
-        check_output(output, overwrite, [model, config, *_input_files(loaded)])
+    output_file.check_output(output, [model, config, *_input_files(loaded)], overwrite)
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from simllm.errors import InputError
-from simllm.io import output_file
-from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import missing_package
 from train.runtime.signals import STOPPED_BY_KEYBOARD, Stopped
 
@@ -36,8 +33,8 @@ def run_command(
 ) -> int:
     """Call `work` with the options of the command line, by their names; return the exit status.
 
-    With `overwrite`, the command has the flag `--overwrite`, which `work` passes to `check_output`. With
-    `intermixed`, options may stand between the values of a positional argument, such as `key=value`.
+    With `overwrite`, the command has the flag `--overwrite`. With `intermixed`, options may stand between the
+    values of a positional argument, such as `key=value`.
     """
     if overwrite:
         parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
@@ -67,11 +64,3 @@ def report(error: BaseException) -> int | None:
     if line:
         print(line, file=sys.stderr)
     return status
-
-
-def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
-    """Raise InputError if a command cannot write its output file, or would replace one of its inputs."""
-    output_file.check_output(file, inputs, overwrite)
-    OutputFolder(file.parent).check_place()
-    if not file.parent.is_dir():
-        raise InputError(f"{file.parent}: no such folder")

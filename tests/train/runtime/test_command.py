@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from simllm import InputError
-from train.runtime.command import check_output, make_parser, run_command
+from train.runtime.command import make_parser, run_command
 from train.runtime.signals import Stopped
 
 
@@ -31,7 +31,7 @@ def failing(error):
     ("error", "status", "line"),
     [
         (InputError("a.txt: no such file"), 2, "error: a.txt: no such file\n"),
-        (Stopped("stopped; rerun the same command to resume", 75), 75, "stopped; rerun the same command to resume\n"),
+        (Stopped("stopped; rerun it", 75), 75, "stopped; rerun it\n"),
         (Stopped("", 1), 1, ""),
         (KeyboardInterrupt(), 130, "interrupted\n"),
         (
@@ -58,8 +58,3 @@ def test_work_gets_the_options_by_name(call):
     replacing = command(lambda count, overwrite: got.append(overwrite), overwrite=True)
     assert call(replacing, "--overwrite").returncode == 0
     assert got == [3, True]
-
-
-def test_output_in_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="none: no such folder"):
-        check_output(tmp_path / "none" / "out.txt", overwrite=False, inputs=[])
