@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -108,7 +108,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     The folder stays as it is, and InputError is raised, if it holds anything but a run with this
     configuration, or if another process is training there.
     """
-    out, values = Path(config.out), json.loads(json.dumps(asdict(config)))
+    out, values = Path(config.out), json.loads(json.dumps(_chosen_values(config)))
     # Before anything is written, so that a wrong folder stays as it is.
     _check_run(out, config, values)
     _check_unread(out, values)
@@ -183,8 +183,14 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 
     A run resumes only from saved states with its own hash, 12 hex digits.
     """
-    values = {key: value for key, value in asdict(config).items() if key not in _MAY_CHANGE}
+    values = {key: value for key, value in _chosen_values(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([values, *inputs]).encode()).hexdigest()[:12]
+
+
+def _chosen_values(config: TrainingConfig) -> dict[str, Any]:
+    """Return the values that are no defaults, so that a run can be resumed after a key was added."""
+    defaults = {key.name: key.default for key in fields(config)}
+    return {key: value for key, value in asdict(config).items() if value != defaults[key]}
 
 
 def short_hash(*parts: object) -> str:
