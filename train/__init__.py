@@ -3,20 +3,18 @@
 import sys
 from types import TracebackType
 
-from simllm.io.packages import missing_package
 
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """End a command whose imports failed like one whose work failed."""
+    from train.runtime.command import report
 
-def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print the command that installs a missing package instead of a traceback, and exit with status 2."""
-    name = error.name if isinstance(error, ModuleNotFoundError) else None
-    if not name or name.partition(".")[0] in ("train", "simllm"):
+    if (status := report(error)) is None:
         sys.__excepthook__(kind, error, trace)
-        return
-    print(f"error: {missing_package(name, 'train,code,eval')}", file=sys.stderr)
-    raise SystemExit(2)
+    else:
+        raise SystemExit(status)
 
 
-# While Python looks for the module of `python -m train.…`, this is "-m". The commands import their packages
-# at the top, before any code of their own could catch the error.
+# While Python looks for the module of `python -m train.…`, this is "-m". Commands import their packages at
+# the top, before `run_command` could report that one is missing.
 if sys.argv[0] == "-m":
-    sys.excepthook = _one_line
+    sys.excepthook = _end

@@ -13,7 +13,6 @@ repeated. All steps take an estimated fourteen hours on two cores.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from train.data.repositories import GITHUB, fetch_repository, read_repositories
 from train.runtime import signals
+from train.runtime.command import make_parser, run_command
 from train.runtime.config import data_root
-from train.runtime.tools import run_tool
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
@@ -61,11 +60,7 @@ _HEAD_ONLY = [
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.reproduce",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.reproduce", __doc__)
     parser.add_argument("--trees", type=Path, required=True, help="folder of the cloned repositories")
     parser.add_argument("--teachers", type=Path, required=True, help="folder of the teachers' folders")
     parser.add_argument("--out", type=Path, default=Path("checkpoints/default"), help="default: %(default)s")
@@ -88,8 +83,7 @@ def main() -> int:
         default=4,
         help="rounds of the stage of triplets; default: %(default)s",
     )
-    options = parser.parse_args()
-    return run_tool(lambda: reproduce(Recipe(**vars(options))))
+    return run_command(parser, lambda **options: reproduce(Recipe(**options)))
 
 
 @dataclass(frozen=True, kw_only=True)

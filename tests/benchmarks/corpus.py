@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.benchmarks import machine
 from train.corpus import build, sources
 from train.corpus.config import CorpusConfig
+from train.corpus.engine import OneMachine
 from train.corpus.extract import extract
-from train.corpus.one_machine import OneMachine
 from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
 

@@ -44,8 +44,8 @@ from train.pretrain.task import PretrainingTask
 from train.runtime import config as training_config
 from train.runtime import loop
 from train.runtime.distributed import World
-from train.runtime.optimizer import PRECISIONS, autocast
-from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.precision import PRECISIONS, autocast
+from train.runtime.signals import Stopped, StopRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradients, relative to their norms
@@ -171,7 +171,7 @@ class Checks:
 
         try:
             weights = run(StopRequest())
-        except Interrupted:
+        except Stopped:
             stop_after = None
             weights = run(StopRequest())
         return weights, lines

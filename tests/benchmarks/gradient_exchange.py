@@ -28,8 +28,8 @@ from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime import config as training_config
 from train.runtime.distributed import join_processes
-from train.runtime.gradient_exchange import GradientExchange
-from train.runtime.optimizer import make_optimizer
+from train.runtime.gradients import GradientExchange
+from train.runtime.loop import make_optimizer
 from train.tokens.shards import Shards
 
 WAYS = ("overlapped", "one message", "none")

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model.encoder import attention
 from train.pretrain.permutation import is_visible
-from train.runtime.optimizer import PRECISIONS
+from train.runtime.precision import PRECISIONS
 
 IGNORED = 1  # the padding token
 

@@ -4,9 +4,9 @@
     python -m tests.benchmarks.pretrain configs/base.yaml packing=documents --source 'comments/*.jsonl.gz'
 
 Every figure is measured on this machine, in this run. Only tokens of texts count: not padding, and not the
-placeholders of predicted tokens (slots). MFU is the model FLOPs of `train.runtime.flops.training_flops` per
-second, over the device's peak (`train.runtime.flops.peak_flops`). simllm and the baseline take turns; each
-turn is a whole update of about the same number of tokens.
+placeholders of predicted tokens (slots). MFU is the model FLOPs of `train.pretrain.task.training_flops` per
+second, over the device's peak (`train.runtime.precision.peak_flops`). simllm and the baseline take turns;
+each turn is a whole update of about the same number of tokens.
 """
 
 import argparse

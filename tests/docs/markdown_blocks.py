@@ -252,7 +252,7 @@ _JOBS = {
 _CONFIGS = {
     "train.pretrain": lambda: PretrainConfig,
     "train.contrastive": lambda: ContrastiveConfig,
-    "train.release.measure": lambda: import_module("train.release.config").MeasureConfig,
+    "train.release.measure": lambda: import_module("train.release.measure").MeasureConfig,
 }
 
 

@@ -22,7 +22,7 @@ from train.data import catalog
 from train.data.catalog import Catalog
 from train.data.repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
-from train.release.config import MeasureConfig
+from train.release.measure import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config import load
 

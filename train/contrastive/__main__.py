@@ -19,14 +19,14 @@ from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
 from train.distill.targets import Targets, compute_targets
 from train.distill.texts import collect_texts
-from train.runtime import loop, run_folder
+from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
-from train.runtime.command import run_training
 from train.runtime.config import hide_data_root
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
+from train.runtime.training_run import run_training
 
 
 def describe_objective(config: ContrastiveConfig) -> str:
@@ -105,7 +105,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         hash_inputs(config),
     ]
     inputs += [str(targets.facts)] if targets else []
-    loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
+    loop.train(config, task, world, stop, training_run.identity(config, *inputs), log, save_best)
     return out / "model"
 
 

@@ -24,9 +24,9 @@ from train.pretrain.permutation import PermutedBatch
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.gradient_exchange import LossPart
+from train.runtime.gradients import LossPart
 from train.runtime.log import print_progress
-from train.runtime.optimizer import autocast
+from train.runtime.precision import autocast
 from train.tokens import shards
 
 _SEED = 2  # makes the seed differ from the seeds for choosing positive pairs and rated pairs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from simllm.errors import InputError
 from simllm.model.config import HeadConfig
 from train.distill.config import ImitationConfig
-from train.runtime.config import ADDED_LATER, MAY_BE_ZERO, TrainingConfig
+from train.runtime.config import MAY_BE_ZERO, TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class MeaningConfig:
     weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
     freeze_encoder: bool = False  # whether this loss trains only the head
     # The model folder whose head is the start of training; by default, that of the initial model.
-    start: str | None = field(default=None, metadata=ADDED_LATER)
+    start: str | None = None
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -165,23 +165,23 @@ class ContrastiveConfig(TrainingConfig):
     pairs: int  # number of pairs per update; for InfoNCE, the texts of the other pairs are negatives
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
-    language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
+    language_model: LanguageModelConfig | None = None
     # weight of a loss that keeps the similarities between texts close to those of the initial model
-    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER | MAY_BE_ZERO)
-    meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
+    anchor_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
+    meaning: MeaningConfig | None = None
     # meaning items (file or glob pattern) for the criterion that chooses the best model; only those of the
     # split "dev" are used
-    dev_items: str | None = field(default=None, metadata=ADDED_LATER)
+    dev_items: str | None = None
     # whether only the meaning head is trained; the encoder stays as it is, and no other loss is computed
-    head_only: bool = field(default=False, metadata=ADDED_LATER)
+    head_only: bool = False
     # weight of the InfoNCE loss, which compares the texts of each pair with the texts of all other pairs
-    info_nce_weight: float = field(default=1.0, metadata=ADDED_LATER | MAY_BE_ZERO)
+    info_nce_weight: float = field(default=1.0, metadata=MAY_BE_ZERO)
     # weight of the triplet loss, which compares the texts of each pair with the hard negatives of this pair
-    triplet_weight: float = field(default=0.0, metadata=ADDED_LATER | MAY_BE_ZERO)
+    triplet_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
     # the number by which the triplet loss divides differences of cosines
-    triplet_temperature: float = field(default=0.1, metadata=ADDED_LATER)
+    triplet_temperature: float = 0.1
     # texts whose embeddings the model learns from larger encoders; the keys are those of distillation
-    imitation: ImitationConfig | None = field(default=None, metadata=ADDED_LATER)
+    imitation: ImitationConfig | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,19 +12,18 @@ that the two texts of a pair have the same meaning.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.text_cleaning import clean
-from train.contrastive.lexical_teacher import LexicalTeacher
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import make_parser, run_command
 
 # Neighbours to choose from.
 _NEAREST = 10
@@ -35,21 +34,15 @@ _SEED = 1
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.lexical_neighbours",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.contrastive.lexical_neighbours", __doc__)
     parser.add_argument("corpus", type=Path, help="texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     parser.add_argument("--pairs", type=int, default=20_000, help="largest number (default: %(default)s)")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True)
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    check_output(out, overwrite, [corpus])
+    output_file.check_output(out, [corpus], overwrite)
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
     cleaned = (clean(line) for _, line in reading.read_lines(corpus))
@@ -85,6 +78,49 @@ def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str
             nearest = nearest[similar[nearest] > 0]
             if len(nearest):
                 yield texts[row], texts[random.choice(nearest)]
+
+
+# The special tokens have the first ids.
+_SPECIAL = 5
+
+
+class LexicalTeacher:
+    """Text similarity by shared tokens: cosines between bags of tokens.
+
+    A small encoder confuses words that occur in similar contexts. The teacher does not, because it compares
+    only the tokens themselves. The encoder learns from the teacher which texts in a batch are similar, as in
+    similarity-preserving distillation (Tung and Mori, 2019). Afterwards, the encoder agrees better with human
+    ratings than the teacher, and better than an encoder that was trained without the teacher.
+
+    A bag is a vector over the vocabulary: sqrt(idf) for tokens in the text, 0 for other and for special
+    tokens. The idf (inverse document frequency) is computed from the `texts` of the constructor.
+    """
+
+    def __init__(
+        self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
+    ) -> None:
+        counts = np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=vocab_size)
+        # 1e-3 keeps a token that all texts have above 0, so that no text of ordinary tokens has an empty bag.
+        self.weights = np.sqrt(np.log((1 + len(texts)) / (1 + counts)) + 1e-3)
+        self.weights[:special_tokens] = 0
+
+    def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """Compute the (N, N) float32 cosines, from 0 to 1, between the bags of N texts."""
+        bags = self.unit_vectors(texts)
+        return (bags @ bags.T).toarray().astype(np.float32)
+
+    def unit_vectors(self, texts: Sequence[Sequence[int]]) -> sparse.csr_matrix:
+        """Compute the (N, vocab_size) bags of N texts, scaled to length 1; a text of special tokens has a row
+        of zeros.
+        """
+        tokens = [np.unique(ids) for ids in texts]
+        rows = np.repeat(np.arange(len(texts)), [len(ids) for ids in tokens])
+        columns = np.concatenate(tokens)
+        bags = sparse.csr_matrix(
+            (self.weights[columns], (rows, columns)), shape=(len(texts), len(self.weights))
+        )
+        lengths = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel()).clip(min=1e-9)
+        return sparse.csr_matrix(sparse.diags(1 / lengths) @ bags)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""The anchor loss, which keeps the encoder's similarities of texts to each other near those of the initial
-model.
-"""
+"""The losses of contrastive training, and the frozen copy of the initial encoder that one of them needs."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from simllm.model.encoder import Encoder
-from train.distill.losses import neighbour_distillation_loss
-from train.runtime.optimizer import autocast
+from train.distill.task import neighbour_distillation_loss
+from train.runtime.precision import autocast
 
 
 class Anchor:

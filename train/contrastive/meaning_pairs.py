@@ -1,6 +1,7 @@
 """Meaning items: a text, texts with the same meaning, and texts with other meanings.
 
-The files in `train/contrastive/items` were written for this project. Each line is one item, for example:
+The files in `train/contrastive/items` were written for this project. They are gzipped with a time of 0
+(`gzip.compress(data, mtime=0)`), so that equal items give equal files. Each line is one item, for example:
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 

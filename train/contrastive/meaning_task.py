@@ -1,4 +1,4 @@
-"""The training task of the meaning head, which runs during contrastive training."""
+"""The meaning head in contrastive training: its labelled pairs in each update, and its loss."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from train.contrastive.meaning_pairs import MeaningPair, MeaningSource, open_sou
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.distributed import World
-from train.runtime.gradient_exchange import LossPart
-from train.runtime.optimizer import autocast
+from train.runtime.gradients import LossPart
+from train.runtime.precision import autocast
 
 
 @dataclass(frozen=True)

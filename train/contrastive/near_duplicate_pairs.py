@@ -13,7 +13,6 @@ texts have. All pairs with the same content words have the same `group`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -28,7 +27,7 @@ from simllm.perturb.summaries.inflection import BEFORE_VERBS, DETERMINERS, FUNCT
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
 from train.corpus.deduplicate import identity
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import make_parser, run_command
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
 # Operators are content as well: `a < b` is not `a > b`.
@@ -39,20 +38,14 @@ _FEWEST = 3
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.near_duplicate_pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.contrastive.near_duplicate_pairs", __doc__)
     parser.add_argument("corpus", type=Path, help="texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True)
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    check_output(out, overwrite, [corpus])
+    output_file.check_output(out, [corpus], overwrite)
     texts = (clean(line) for _, line in reading.read_lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))

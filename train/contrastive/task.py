@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model import saved_model
-from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
@@ -22,17 +21,14 @@ from train.contrastive.losses import Anchor, anchor_loss, cosent, info_nce, trip
 from train.contrastive.meaning_pairs import make_triples, read_items
 from train.contrastive.meaning_task import MeaningTask
 from train.corpus.decontaminate import ExcludedTexts
-from train.distill.batches import Imitation
-from train.distill.losses import neighbour_distillation_loss
 from train.distill.targets import Targets
+from train.distill.task import EmbeddingTask, Imitation, neighbour_distillation_loss
 from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
-from train.runtime.gradient_cache import embedding_loss_parts
-from train.runtime.gradient_exchange import LossPart
-from train.runtime.optimizer import autocast
+from train.runtime.gradients import LossPart, embedding_loss_parts
 
 
-class ContrastiveTask:
+class ContrastiveTask(EmbeddingTask):
     """The task that the training loop runs: model, losses, evaluation on dev data.
 
     The main loss is InfoNCE. The configuration can replace it by the triplet loss, and add auxiliary losses.
@@ -40,11 +36,8 @@ class ContrastiveTask:
     """
 
     def __init__(self, config: ContrastiveConfig, world: World, targets: Targets | None = None) -> None:
-        self.config, self.world = config, world
-        self.metric = SimLLM(config.model, mode="plain", device="cpu")
-        start = self.metric.model
-        self.encoder = start.encoder.to(world.device)
-        self.pool = get_pooling(self.metric.pooling)
+        super().__init__(config.precision, SimLLM(config.model, mode="plain", device="cpu"), world)
+        self.config, start = config, self.metric.model
         self.batches = ContrastiveBatches(config, start)
         self.auxiliary_lm: AuxiliaryLanguageModel | None = None
         if lm_config := config.language_model:
@@ -81,7 +74,7 @@ class ContrastiveTask:
                 config.imitation,
                 targets,
                 start.tokenizer,
-                self._embed_by_encoder,
+                self.embed,
                 max_length=start.encoder.config.max_length,
                 chunk_tokens=config.chunk_tokens,
                 temperature=config.temperature,
@@ -95,16 +88,6 @@ class ContrastiveTask:
             nothing_held_out = lexicon.load().held_out_words
             items = make_triples(read_items(config.dev_items, "dev", ExcludedTexts([]), nothing_held_out))
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, items)
-
-    @property
-    def flops_per_token(self) -> float:
-        """Estimated floating-point operations per trained token."""
-        # Each weight needs 2 operations in the forward pass and 4 in the backward pass.
-        return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
-
-    def format_loss(self, loss: float) -> str:
-        """Format the loss of one update for the progress bar."""
-        return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
         """Describe the texts of one update for the error message of a diverged run: `64 pairs ('a' and 'b',
@@ -120,7 +103,7 @@ class ContrastiveTask:
         config, batch = self.config, self.batches[update]
         parts = embedding_loss_parts(
             batch.ids,
-            self._embed,
+            self._embed_with_anchor,
             partial(self._loss, batch=batch),
             width=self.encoder.config.hidden_size * (2 if self.anchor else 1),
             chunk_tokens=config.chunk_tokens,
@@ -133,20 +116,11 @@ class ContrastiveTask:
                 parts += auxiliary.losses(update)
         return parts
 
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the dev criterion (lower is better) and the figures for the log, by name."""
-        return self.dev_criterion(self.metric)
-
-    def _embed_by_encoder(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Compute (B, D) float32 embeddings from (B, L) token ids and their (B, L) mask."""
-        with autocast(self.world.device, self.config.precision):
-            return self.pool(self.encoder(tokens, mask), mask).float()
-
-    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+    def _embed_with_anchor(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Compute (B, D) float32 embeddings; with an anchor (B, 2 D), each row followed by the anchor's
         embedding.
         """
-        embeddings = self._embed_by_encoder(tokens, mask)
+        embeddings = self.embed(tokens, mask)
         if not self.anchor:
             return embeddings
         return torch.cat([embeddings, self.anchor.embed(tokens, mask)], dim=1)

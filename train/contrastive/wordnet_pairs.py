@@ -10,20 +10,19 @@ has an antonym, the line also has a text `c` with another meaning: `a` with the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from simllm.errors import InputError
 from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.io import output_file, reading
 from simllm.perturb.summaries.lexicon import HeldOutWords, load_irregular_forms
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.data.wordnet import Synset, data_file, read_synsets
+from train.runtime.command import make_parser, run_command
 
 # WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -32,68 +31,36 @@ _FREQUENT = 10
 _PARTS_OF_SPEECH = ("verb", "noun", "adj", "adv")
 
 
-@dataclass(frozen=True)
-class Synset:
-    """A set of synonyms with their definition and examples.
-
-    Attributes:
-        examples: Sentences that use a synonym.
-        antonyms: From the index of a synonym in `words` to its antonym: `{0: ("v00001740", 2)}` says that the
-            antonym of `words[0]` is `words[2]` of the synset with key "v00001740".
-    """
-
-    words: list[str]
-    definition: str
-    examples: list[str]
-    antonyms: dict[int, tuple[str, int]]
-
-
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.wordnet_pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.contrastive.wordnet_pairs", __doc__)
     parser.add_argument("wordnet", type=Path, help="folder with data.verb, data.noun, …")
     parser.add_argument("corpus", type=Path, help="cleaned texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     parser.add_argument(
         "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"
     )
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True)
 
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
-    data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
-    check_output(out, overwrite, [corpus, *data])
+    data = [data_file(wordnet, part) for part in _PARTS_OF_SPEECH]
+    output_file.check_output(out, [corpus, *data], overwrite)
     held_out = HeldOutWords(deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms())
-    rows = list(make_pairs(read_synsets(wordnet), find_frequent_words(corpus), held_out))
+    rows = list(make_pairs(read_useful_synsets(wordnet), find_frequent_words(corpus), held_out))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 
 
-def read_synsets(folder: Path) -> dict[str, Synset]:
-    """Read all synsets by key: the part of speech and the offset in the file, such as "v00001740"."""
-    synsets: dict[str, Synset] = {}
-    for part in _PARTS_OF_SPEECH:
-        file = _data(folder, part)
-        for number, line in reading.read_lines(file):
-            # The licence stands above the data.
-            if line.startswith("  "):
-                continue
-            try:
-                synsets |= _parse_synset(line)
-            except (ValueError, IndexError):
-                raise InputError(f"{file}, line {number}: not a line of WordNet 3") from None
-    return synsets
-
-
-def _data(folder: Path, part: str) -> Path:
-    return folder / f"data.{part}"
+def read_useful_synsets(wordnet: Path) -> dict[str, Synset]:
+    """Read the synsets by key, in small letters, without the nouns of skipped categories."""
+    synsets = (synset for part in _PARTS_OF_SPEECH for synset in read_synsets(wordnet, part))
+    return {
+        synset.key: replace(synset, words=[word.lower() for word in synset.words])
+        for synset in synsets
+        if not (synset.key.startswith("n") and synset.category in _SKIPPED_CATEGORIES)
+    }
 
 
 def find_frequent_words(corpus: Path) -> set[str]:
@@ -102,26 +69,13 @@ def find_frequent_words(corpus: Path) -> set[str]:
     return {word for word, count in counts.items() if count >= _FREQUENT}
 
 
-def _parse_synset(line: str) -> dict[str, Synset]:
-    """Parse one line of a data file (see wndb(5WN)) to its key and synset; empty for a skipped category."""
-    data, _, gloss = line.partition("|")
-    offset, category, part, count, *rest = data.split()
-    if part == "n" and category in _SKIPPED_CATEGORIES:
-        return {}
-    size = int(count, 16)
-    # Adjectives may end in a marker of their position, such as "(p)".
-    words = [re.sub(r"\(.*\)", "", word).replace("_", " ").lower() for word in rest[: 2 * size : 2]]
-    pointers = rest[2 * size + 1 :]
-    antonyms = {}
-    for at in range(0, 4 * int(rest[2 * size]), 4):
-        symbol, target, target_part, ends = pointers[at : at + 4]
-        # "!" is an antonym of two words, whose places are two hexadecimal numbers from 1; 0000 links synsets.
-        if symbol == "!" and ends != "0000":
-            antonyms[int(ends[:2], 16) - 1] = (f"{target_part}{target}", int(ends[2:], 16) - 1)
-    definition = re.sub(r";?\s*\"[^\"]*\"?", "", gloss).strip(" ;")
-    synset = Synset(words, definition, re.findall(r'"([^"]+)"', gloss), antonyms)
-    # "s" is a satellite adjective; pointers call it "a".
-    return {("a" if part == "s" else part) + offset: synset}
+def _definition(synset: Synset) -> str:
+    """Return the gloss without examples.
+
+    The author of a quotation follows directly, unlike in `Synset.definition`, so that the pairs stay those
+    that the released model was trained on.
+    """
+    return re.sub(r";?\s*\"[^\"]*\"?", "", synset.gloss).strip(" ;")
 
 
 def make_pairs(
@@ -133,6 +87,7 @@ def make_pairs(
     The two words of a held-out pair are used neither as synonyms nor as antonyms.
     """
     for name, synset in synsets.items():
+        definition = _definition(synset)
         opposites = {
             number: synsets[other].words[place]
             for number, (other, place) in synset.antonyms.items()
@@ -146,9 +101,9 @@ def make_pairs(
         # Only one word of a held-out pair is paired with the definition.
         defined: list[str] = []
         for number, word in words:
-            if not any(held_out.holds_out(word, other) for other in (synset.definition, *defined)):
+            if not any(held_out.holds_out(word, other) for other in (definition, *defined)):
                 defined.append(word)
-                row = {"a": word, "b": synset.definition, "group": name}
+                row = {"a": word, "b": definition, "group": name}
                 yield row | _opposite(word, opposites.get(number), word, held_out)
             for example in synset.examples:
                 if not re.search(rf"\b{re.escape(word)}\b", example):

@@ -23,8 +23,6 @@ the same as on one machine. Rerun the same command to resume after an interrupti
 
 from __future__ import annotations
 
-import argparse
-import io
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -33,59 +31,63 @@ from simllm.errors import InputError
 from simllm.io.tables import printable
 from train.corpus import build, ray_engine
 from train.corpus.config import PAGE, CorpusConfig
-from train.corpus.engine import Engine
-from train.corpus.one_machine import OneMachine
+from train.corpus.engine import Engine, OneMachine
 from train.corpus.sources import INSTALLED_PYTHON
+from train.runtime.command import make_parser, run_command
+from train.runtime.signals import STOPPED_BY_KEYBOARD, Stopped
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.corpus",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = make_parser("train.corpus", __doc__)
+    building = parser.add_subparsers(required=True, metavar="build").add_parser(
+        "build", help="build a corpus"
     )
-    command = parser.add_subparsers(required=True, metavar="build").add_parser("build", help="build a corpus")
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help="path, glob pattern or hf:NAME")
-    command.add_argument("--installed-python", action="store_true", help="read this machine's Python, too")
-    command.add_argument("--out", type=Path, required=True, help="folder of the corpus")
-    command.add_argument(
+    building.add_argument("sources", nargs="*", metavar="SOURCE", help="path, glob pattern or hf:NAME")
+    building.add_argument("--installed-python", action="store_true", help="read this machine's Python, too")
+    building.add_argument("--out", type=Path, required=True, help="folder of the corpus")
+    building.add_argument(
         "--exclude", nargs="+", default=[], metavar="RATINGS", help="rated files whose texts are left out"
     )
-    command.add_argument("--test-share", type=float, default=0.1, help="share of held-out texts (0.1)")
-    command.add_argument("--tags", type=int, default=0, help="number of tagged revisions to read, too (0)")
-    command.add_argument(
+    building.add_argument("--test-share", type=float, default=0.1, help="share of held-out texts (0.1)")
+    building.add_argument("--tags", type=int, default=0, help="number of tagged revisions to read, too (0)")
+    building.add_argument(
         "--allow-download", action="store_true", help="let hf:NAME download a data set of the hub"
     )
-    command.add_argument("--workers", type=int, help="processes (one for each core)")
-    command.add_argument("--engine", choices=("local", "ray"), default="local", help="where to build (local)")
-    command.add_argument("--address", help="Ray cluster, such as auto or HOST:PORT (Ray on this machine)")
-    # Paths of sources may have characters that the locale cannot encode: these are escaped.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    options = parser.parse_args()
-    installed = [INSTALLED_PYTHON] if options.installed_python else []
+    building.add_argument("--workers", type=int, help="processes (one for each core)")
+    building.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="where to build (local)"
+    )
+    building.add_argument("--address", help="Ray cluster, such as auto or HOST:PORT (Ray on this machine)")
+    return run_command(parser, _build)
+
+
+def _build(
+    sources: list[str],
+    installed_python: bool,
+    out: Path,
+    exclude: list[str],
+    test_share: float,
+    tags: int,
+    allow_download: bool,
+    workers: int | None,
+    engine: str,
+    address: str | None,
+) -> None:
+    """Build a corpus, and print what it contains and what was left out."""
+    installed = [INSTALLED_PYTHON] if installed_python else []
     try:
-        config = CorpusConfig(
-            (*options.sources, *installed), tuple(options.exclude), options.test_share, options.tags
-        )
-        with _engine(options.engine, options.workers, options.address) as engine:
-            built = build.build(config, options.out, engine, options.allow_download)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        config = CorpusConfig((*sources, *installed), tuple(exclude), test_share, tags)
+        with _engine(engine, workers, address) as opened:
+            built = build.build(config, out, opened, allow_download)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        raise InputError(str(error)) from None
     except KeyboardInterrupt:
-        print("interrupted; rerun the same command to resume", file=sys.stderr)
-        return 130
+        raise Stopped("interrupted; rerun the same command to resume", STOPPED_BY_KEYBOARD) from None
     for title, key in (("texts", "counts"), ("comments left out", "comments_left_out"), ("files", "files")):
         if counts := [f"{count:,} {kind}" for kind, count in built[key].items() if count]:
             print(f"{title}: {', '.join(counts)}")
-    print(f"the corpus is in {printable(options.out)}; its report is {printable(options.out / PAGE)}")
-    return 0
+    print(f"the corpus is in {printable(out)}; its report is {printable(out / PAGE)}")
 
 
 def _engine(name: str, workers: int | None, address: str | None) -> AbstractContextManager[Engine]:

@@ -1,4 +1,4 @@
-"""The names of the files in a corpus folder, and the reading of its `corpus.json`."""
+"""The settings of a corpus, the names of the files in its folder, and the reading of its `corpus.json`."""
 
 from __future__ import annotations
 

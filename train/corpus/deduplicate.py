@@ -1,4 +1,4 @@
-"""Words and hashes of cleaned (lower-case ASCII) texts, for comparisons that ignore punctuation."""
+"""Exact and near duplicates among cleaned texts, by hashes and MinHash signatures that ignore punctuation."""
 
 from __future__ import annotations
 

@@ -1,19 +1,24 @@
-"""Detection of English by the alphabet and by frequent words of other languages."""
+"""The comments in source code: extraction, filters that reject unusable ones, and the part of a batch."""
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from simllm.code.languages.language import Function, load_language
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, Function, load_language
+from simllm.errors import InputError
+from simllm.io.packages import missing_package
 from simllm.text_cleaning import LONGEST, clean
 from train.corpus import comments
 from train.corpus.comments import Comment, first_sentence
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.parts import CommentTexts, Tally
+from train.corpus.parts import CommentTexts, PartWriter, Tallies, Tally
 from train.corpus.source_trees import LARGEST, is_generated
+from train.corpus.sources import Docstring, Item
 
 # The foreign words are frequent in their languages, and are no English words, abbreviations or names.
 _ENGLISH = "a an and are as at be by for from if in is it of on or that the this to with"
@@ -228,3 +233,54 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
     # A description that only repeats the summary would be stored twice.
     more = description if description.rstrip(" :") != summary else ""
     return Comment(summary, more, language, function.name, overrides=function.supertypes)
+
+
+def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
+    """Write the part of a batch; `data` is the pickled pair of the source's name and the batch."""
+    # Safe: pickled by the same run, never read from disk.
+    source, batch = pickle.loads(data)
+    tallies, part = Tallies(), PartWriter()
+    for item in batch:
+        for comment, single in _comments(item, tallies):
+            row = clean_texts(comment, excluded, tallies.texts)
+            if row.texts:
+                part.add(comment, row, single)
+    part.write(file, {"source": source, "found": tallies.facts()})
+
+
+def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
+    """Yield the comments of an item, each with whether its function's name is unique in the source file."""
+    if isinstance(item, Comment):
+        yield item, False
+        return
+    if isinstance(item, Docstring):
+        yield from ((comment, False) for comment in _from_docstring(item, tallies.comments))
+        return
+    tallies.files.counts["read"] += 1
+    tallies.files.counts["bytes"] += len(item.data)
+    comments = []
+    try:
+        for comment in extract(
+            item.data, item.language, tallies.comments.counts, tallies.comments.add_example
+        ):
+            comments.append(comment)
+    except ImportError as error:
+        raise InputError(f"{item.language}: {missing_package(error.name, 'code')}") from None
+    # An unusual file may break a parser; the other files are read.
+    except Exception as error:
+        where = f"{item.repository}: {item.path}"
+        tallies.files.add("unreadable code", f"{where}: {type(error).__name__}: {error}")
+    names = Counter(comment.function for comment in comments)
+    for comment in comments:
+        placed = replace(comment, path=item.path, repository=item.repository, licence=item.licence)
+        yield placed, bool(comment.function) and names[comment.function] == 1
+
+
+def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
+    """Yield the comment, unless a filter rejects it or its language is unknown."""
+    if item.language not in LANGUAGE_OF_SUFFIX.values():
+        tally.add(f"of {item.language or 'no language'}", item.text)
+        return
+    function = Function(item.function, item.text, item.text, head="")
+    if comment := make_comment(function, item.language, tally.add):
+        yield replace(comment, path=item.path, repository=item.repository)

@@ -1,4 +1,4 @@
-"""Tallies: counters of what was read or left out while a corpus was built, with some examples."""
+"""Parts of a corpus: the files between reading and merging, and the tallies of what was read or left out."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io import ray_cluster
-from train.corpus import comment_batches
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, band_keys, find_originals, resolve
 from train.corpus.engine import Job
+from train.corpus.extract import make_part
 from train.corpus.parts import Part
 
 # Of a task whose node is lost.
@@ -64,7 +64,7 @@ class RayEngine:
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
         """Make each part in a task, with at most two tasks for each processor at a time."""
         shared = self.ray.put(excluded)
-        make = self.remote(comment_batches.make_part)
+        make = self.remote(make_part)
         running: list[Any] = []
         for data, file in jobs:
             running.append(make(data, file.absolute(), shared))

@@ -1,4 +1,4 @@
-"""Filters that leave out large files, generated files (written by a program) and files of dependencies."""
+"""Source files of folders, git repositories and installed packages; generated files are recognized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of rows (JSON objects) by the values of their fields."""
+"""The sources of a corpus and of training data: what a user's path, pattern or `hf:NAME` stands for."""
 
 from __future__ import annotations
 

@@ -1,15 +1,19 @@
-"""Decontamination of fetched training texts: recognition of texts that also occur in evaluation data."""
+"""Decontamination of fetched training texts: recognition of texts that also occur in evaluation data.
+
+The corpus has a wider rule (see `train.corpus.decontaminate`): there, a text anywhere inside an evaluation
+text counts, too. It is not used here, because it would leave other texts out of the data sets than those that
+the checksums of the catalog belong to, and that the released model was trained on.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 
+from train.corpus.deduplicate import words
 from train.data.readers import Row
 
-_WORD = re.compile("[a-z0-9]+")
 # Words; shorter evaluation texts do not exclude equal texts.
 _EQUAL = 3
 # Words; shorter texts do not exclude texts that begin with them.
@@ -18,7 +22,7 @@ _PREFIX = 6
 
 def key(text: str) -> str:
     """Return the key of a text."""
-    return " ".join(_WORD.findall(text.lower()))
+    return " ".join(words(text.lower()))
 
 
 class EvaluationTexts:
@@ -50,8 +54,8 @@ class EvaluationTexts:
 
 def _start(key: str) -> str:
     """Return the first six words of a key; "" if there are fewer."""
-    words = key.split(" ", _PREFIX)
-    return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""
+    first = key.split(" ", _PREFIX)[:_PREFIX]
+    return " ".join(first) if len(first) == _PREFIX else ""
 
 
 # Words; shorter texts are left out.

@@ -10,7 +10,6 @@ training.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
@@ -21,36 +20,29 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from train.corpus.deduplicate import identity
 from train.corpus.sources import match_files
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.data.hold_out_pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.data.hold_out_pairs", __doc__)
     parser.add_argument("sources", nargs="+", help="files or glob patterns of JSON lines with a, b and label")
     parser.add_argument(
         "--share", type=float, default=0.1, help="share of the first texts; default: %(default)s"
     )
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON lines to write")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: write_held_out(options.sources, options.share, options.output, options.overwrite))
+    return run_command(parser, write_held_out, overwrite=True)
 
 
-def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
+def write_held_out(sources: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
     """Write the held-out pairs of all files as JSON lines."""
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
-    sources = [file for pattern in patterns for file in match_files(pattern)]
-    check_output(output, overwrite, sources)
-    pairs = [json.dumps(pair) + "\n" for file in sources for pair in held_out_pairs(file, share)]
+    files = [file for pattern in sources for file in match_files(pattern)]
+    output_file.check_output(output, files, overwrite)
+    pairs = [json.dumps(pair) + "\n" for file in files for pair in held_out_pairs(file, share)]
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")
-    output.parent.mkdir(parents=True, exist_ok=True)
     output_file.write(output, "".join(pairs))
 
 

@@ -1,4 +1,4 @@
-"""A file of a repository, and methods that parse common formats."""
+"""Readers of the formats of public data sets: one function for each format, from files to rows."""
 
 from __future__ import annotations
 

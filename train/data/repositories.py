@@ -1,4 +1,4 @@
-"""Fetching of files from one commit of a remote git repository."""
+"""Remote git repositories: fetching files of one commit, or a whole revision."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Loading of BERT and MPNet weights into simllm's encoder, which is an MPNet."""
+"""The teachers: loading BERT and MPNet folders or any model of sentence-transformers, and their embeddings.
+
+The embeddings of all texts are stored in shards in the run folder.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -255,14 +257,12 @@ def identity(folder: Path) -> str:
 
     A changed teacher gets another name, so that its stored embeddings are not reused.
     """
-    hashed = hashlib.sha256()
-    for file in [*weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
-        try:
-            with file.open("rb") as data:
-                hashed.update(hashlib.file_digest(data, "sha256").digest())
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    return f"{re.sub('[^A-Za-z0-9._-]', '-', folder.name)}-{hashed.hexdigest()[:12]}"
+    files = [*weight_files(folder), folder / "tokenizer.json", folder / "config.json"]
+    try:
+        hashed = digest(*files)
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: cannot be read ({error.strerror})") from None
+    return f"{re.sub('[^A-Za-z0-9._-]', '-', folder.name)}-{hashed[:12]}"
 
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:

@@ -25,7 +25,7 @@ from train.corpus.sources import match_files, select_rows
 from train.distill.config import ImitationConfig, TextsConfig
 from train.runtime.distributed import World
 from train.runtime.log import print_progress
-from train.runtime.run_folder import short_hash
+from train.runtime.training_run import short_hash
 
 Group = tuple[str, ...]
 GROUPS, LINES = "groups.jsonl", "texts.txt"

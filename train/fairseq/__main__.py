@@ -9,9 +9,10 @@ fairseq itself is not needed.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
@@ -20,56 +21,18 @@ from train.fairseq import dictionary
 from train.fairseq.checkpoint import import_checkpoint
 from train.fairseq.dataset import export_dataset
 from train.fairseq.dictionary import from_sentencepiece
-from train.runtime.tools import run_tool
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    options = _parser().parse_args()
-    return run_tool(lambda: _run(options))
-
-
-def _run(options: argparse.Namespace) -> None:
-    """Run the command that the user chose, unless its output folder exists."""
-    if options.out.exists() or options.out.is_symlink():
-        raise InputError(f"{options.out}: exists already")
-    OutputFolder(options.out).check_place()
-    try:
-        options.run(options)
-    except OSError as error:
-        raise InputError(str(error)) from None
-
-
-def _export(options: argparse.Namespace) -> None:
-    export_dataset(options.run_folder, options.out)
-
-
-def _import(options: argparse.Namespace) -> None:
-    """Run `import-checkpoint`; either `--tokenizer` or `--sentencepiece` must be given."""
-    if options.tokenizer is not None:
-        tokenizer = Tokenizer.load(options.tokenizer)
-    elif options.sentencepiece is not None:
-        tokenizer = from_sentencepiece(options.sentencepiece, dictionary.read_dictionary(options.dict))
-    else:
-        raise InputError(
-            f"{options.dict} does not define how texts are tokenized; expected --sentencepiece with the "
-            "SentencePiece model of the training texts, or --tokenizer"
-        )
-    import_checkpoint(options.checkpoint, options.dict, tokenizer, options.out, options.mismatch_as_unk)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.fairseq",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.fairseq", __doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     export = commands.add_parser("export-data", help="write the texts of a pretraining run as a dataset")
     export.add_argument("run_folder", type=Path, help="the `out` of a pretraining run")
     export.add_argument("out", type=Path, help="folder to write")
-    export.set_defaults(run=_export)
+    export.set_defaults(run=export_dataset)
 
     import_ = commands.add_parser("import-checkpoint", help="write an MPNet checkpoint as a model folder")
     import_.add_argument("checkpoint", type=Path, help="such as checkpoint_best.pt")
@@ -85,7 +48,39 @@ def _parser() -> argparse.ArgumentParser:
         "leaves tokens that are not in its corpus out of dict.txt, and fairseq treats them as <unk>, too",
     )
     import_.set_defaults(run=_import)
-    return parser
+    return run_command(parser, _run)
+
+
+def _run(run: Callable[..., None], out: Path, **options: Any) -> None:
+    """Run the command that the user chose, unless its output folder exists."""
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out}: exists already")
+    OutputFolder(out).check_place()
+    try:
+        run(out=out, **options)
+    except OSError as error:
+        raise InputError(str(error)) from None
+
+
+def _import(
+    checkpoint: Path,
+    dict: Path,
+    out: Path,
+    tokenizer: Path | None,
+    sentencepiece: Path | None,
+    mismatch_as_unk: bool,
+) -> None:
+    """Run `import-checkpoint`; either `--tokenizer` or `--sentencepiece` must be given."""
+    if tokenizer is not None:
+        loaded = Tokenizer.load(tokenizer)
+    elif sentencepiece is not None:
+        loaded = from_sentencepiece(sentencepiece, dictionary.read_dictionary(dict))
+    else:
+        raise InputError(
+            f"{dict} does not define how texts are tokenized; expected --sentencepiece with the "
+            "SentencePiece model of the training texts, or --tokenizer"
+        )
+    import_checkpoint(checkpoint, dict, loaded, out, mismatch_as_unk)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Translation of fairseq's parameter names to those of simllm, by way of canonical names.
+"""Import of an MPNet checkpoint of fairseq as a model folder; its parameters get canonical names first.
 
 fairseq's names are from fairseq/models/masked_permutation_net.py and
 fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the same

@@ -31,10 +31,10 @@ _BOS = SPECIAL_TOKENS.index("<s>")
 _CHUNK = 2**18
 
 
-def export_dataset(run: Path, out: Path) -> None:
-    """Convert the shards of the pretraining run in `run` to a fairseq dataset in `out`."""
-    tokenizer = Tokenizer.load(_tokenizer_file(run))
-    folders = {"train": run / "shards" / build.TRAIN, "valid": run / "shards" / build.TEST}
+def export_dataset(run_folder: Path, out: Path) -> None:
+    """Convert the shards of the pretraining run in `run_folder` to a fairseq dataset in `out`."""
+    tokenizer = Tokenizer.load(_tokenizer_file(run_folder))
+    folders = {"train": run_folder / "shards" / build.TRAIN, "valid": run_folder / "shards" / build.TEST}
     with OutputFolder(out, "a fairseq dataset").replacing() as partial:
         for stem, folder in folders.items():
             if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""How many tokens of a text are predicted, and which tokens stand in their slots."""
+"""The batches of pretraining: texts of an update, tokens to predict, and the tokens in their slots."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from simllm.errors import InputError
 from simllm.model.config import ModelConfig
 from train.corpus.config import CorpusConfig
-from train.runtime.config import ADDED_LATER, TrainingConfig
+from train.runtime.config import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +28,9 @@ class PretrainConfig(TrainingConfig):
     accumulation: int
     test_texts: int  # number of held-out texts for the perplexity
     # Whether a process keeps only its part of weights, gradients and moments, for models that outgrow a GPU.
-    sharding: bool = field(default=False, metadata=ADDED_LATER)
+    sharding: bool = False
     # permuted: a prediction sees the tokens that were predicted before it; masked: it sees none of them
-    objective: str = field(default="permuted", metadata=ADDED_LATER)
+    objective: str = "permuted"
 
     def __post_init__(self) -> None:
         problems = []

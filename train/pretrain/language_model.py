@@ -1,8 +1,4 @@
-"""Cross-entropy over a large vocabulary without storing all logits.
-
-The forward pass computes logits, loss and gradients chunk by chunk. Only the gradients with respect to the
-inputs are stored for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
-"""
+"""The permuted language model: an encoder with output layers, and its loss over a large vocabulary."""
 
 from __future__ import annotations
 
@@ -25,6 +21,9 @@ def linear_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int
 ) -> Tensor:
     """Compute sum_i -log softmax(hidden_i · weightᵀ + bias)[target_i] in nats, a sum and not a mean.
+
+    The forward pass computes logits, loss and gradients chunk by chunk. Only the gradients with respect to
+    the inputs are stored for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
 
     Shapes: `hidden` (M, D), `weight` (V, D), `bias` (V,), `targets` (M,). Rows with the target `ignore`, such
     as padding, have loss 0.

@@ -8,7 +8,6 @@ The figure is like Fig. 4 of the SimLLM paper (Jin et al., 2024).
 
 from __future__ import annotations
 
-import argparse
 import io
 import math
 import sys
@@ -19,26 +18,19 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.packages import missing_package
 from train.pretrain.perplexity import compute_perplexity
-from train.runtime.config import decode_paths
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.pretrain.perplexity_plot",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.pretrain.perplexity_plot", __doc__)
     parser.add_argument("logs", nargs="+", type=Path, help="log.jsonl of a pretraining run")
     parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _draw(**vars(options)))
+    return run_command(parser, _draw, overwrite=True)
 
 
 def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
-    check_output(output, overwrite, logs)
+    output_file.check_output(output, logs, overwrite)
     draw(logs, output)
 
 
@@ -59,7 +51,7 @@ def draw(logs: list[Path], output: Path) -> None:
         axes = figure.subplots()
         for number, log in enumerate(logs):
             updates, trained, tested = _read(log)
-            name, color = decode_paths(log.parent.name or log.stem), f"C{number}"
+            name, color = log.parent.name or log.stem, f"C{number}"
             axes.plot(updates, tested, color=color, label=f"{name}, test")
             axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
             best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simllm.array_types import Ints
 from simllm.errors import InputError
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from train.corpus.config import TRAIN
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
@@ -20,11 +22,37 @@ from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.pretrain.perplexity import compute_perplexity, measure_perplexity
 from train.runtime.batching import Prefetcher
 from train.runtime.distributed import World
-from train.runtime.flops import training_flops
 from train.runtime.fsdp import shard
-from train.runtime.gradient_exchange import LossPart
-from train.runtime.optimizer import autocast
+from train.runtime.gradients import LossPart
+from train.runtime.precision import autocast
 from train.tokens.shards import Shards
+
+
+def training_flops(config: ModelConfig, shape: Ints) -> float:
+    """Count the floating-point operations of training the permuted language model on B texts once.
+
+    `shape` is (B, 2): the number of tokens n of each text, and how many of them, m, the model predicts. The
+    encoder has two streams of vectors, as in MPNet. The content stream has n + m: one for each token, and one
+    for a mask token at each predicted position. The query stream has m, from which the tokens are predicted.
+
+    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary size V,
+    the forward pass costs:
+
+        8 D² + 4 D F + 4 D n    for each content vector in each layer
+        4 D² + 4 D F + 4 D n    for each query vector in each layer
+        2 D² + 2 D V            for each predicted token
+
+    The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are not
+    counted.
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    length, predicted = shape[:, 0].astype(float), shape[:, 1].astype(float)
+    content, queries = length + predicted, predicted
+    layer = 2 * content * (4 * hidden**2 + 2 * hidden * inner)
+    layer += 2 * queries * (2 * hidden**2 + 2 * hidden * inner)
+    layer += 4 * hidden * (content + queries) * length
+    head = 2 * predicted * (hidden**2 + hidden * config.vocab_size)
+    return float(3 * (config.num_hidden_layers * layer + head).sum())
 
 
 class PretrainingTask:

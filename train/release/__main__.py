@@ -16,21 +16,16 @@ the model is measured; the default is configs/measure.yaml.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from train.release.folder import Release, write_release
-from train.runtime.tools import run_tool
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of training runs")
     parser.add_argument("--out", required=True, type=Path, help="the model folder to make")
     parser.add_argument("--notes", required=True, type=Path, help="Markdown for the end of the card")
@@ -55,8 +50,7 @@ def main() -> int:
         "--seeds", nargs="*", default=[], type=Path, metavar="RUN", help="runs like the last, other seeds"
     )
     parser.add_argument("--ablations", type=Path, metavar="FILE", help="output of train.release.ablations")
-    options = parser.parse_args()
-    return run_tool(lambda: write_release(Release(**vars(options))))
+    return run_command(parser, lambda **options: write_release(Release(**options)))
 
 
 if __name__ == "__main__":

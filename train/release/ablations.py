@@ -9,7 +9,6 @@ variant with the same settings.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -25,12 +24,11 @@ from simllm.io.output_folder import OutputFolder
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release.config import MeasureConfig
-from train.release.measure import check_comments, measure
+from train.release.measure import MeasureConfig, check_comments, measure
 from train.runtime import config as training_config
 from train.runtime import signals
+from train.runtime.command import make_parser, run_command
 from train.runtime.config import TrainingConfig
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 _FIRST_STAGES: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
@@ -86,21 +84,15 @@ class AblationsConfig:
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.ablations",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.ablations", __doc__)
     parser.add_argument("config", type=Path, help="YAML file, such as configs/ablations.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON to write")
-    add_overwrite_option(parser)
-    options = parser.parse_args()
-    return run_tool(lambda: _ablate(**vars(options)))
+    return run_command(parser, _ablate, overwrite=True)
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     loaded = training_config.load(AblationsConfig, config, [])
-    check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
+    output_file.check_output(output, [config, Path(loaded.recipe), Path(loaded.measure)], overwrite=True)
     with locked(output):
         run_ablations(loaded, output, overwrite)
 
@@ -109,7 +101,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
     """Train and measure all variants, and write the results to a JSON file after each variant.
 
     A variant is skipped if the file has its result with the same settings. `overwrite` allows results of
-    another configuration to be dropped. Raises Interrupted if a signal stopped a training.
+    another configuration to be dropped. Raises Stopped if a signal stopped a training.
     """
     # Baselines are the same for all variants, and need not be measured again.
     sets = replace(training_config.load(MeasureConfig, Path(config.measure), []), baselines=())
@@ -142,7 +134,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
         for command in runs[name]:
             status = signals.run_forwarding_signals([sys.executable, "-m", *command])
             if status in (signals.STOPPED_BY_SIGNAL, signals.STOPPED_BY_KEYBOARD):
-                raise signals.Interrupted("stopped; rerun the same command to resume", status)
+                raise signals.Stopped("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
         rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}

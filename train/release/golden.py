@@ -8,24 +8,18 @@ scores. A difference is an error.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from simllm.analysis import golden_scores
-from train.runtime.tools import run_tool
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.golden",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.golden", __doc__)
     parser.add_argument("model", type=Path, help="a model folder")
-    options = parser.parse_args()
-    return run_tool(lambda: golden_scores.write_golden_scores(options.model))
+    return run_command(parser, lambda model: golden_scores.write_golden_scores(model))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,24 @@
-"""How well metrics tell rewordings of a text from changes."""
+"""Measure a model for its model card, and write the results as JSON.
+
+    python -m train.release.measure runs/contrastive/model -o figures.json
+    python -m train.release.measure runs/mine/model comments=mine/comments.jsonl unseen_comments=null
+
+The results show the model's agreement with human ratings, how often it scores a rewording higher than a text
+with another meaning, how well it finds the rest of a comment from the first sentence, and its scores of
+random pairs of comments.
+The option `--config FILE` names a YAML file with the data sets; the default is configs/measure.yaml.
+Arguments of the form `key=value` replace settings of this file. In the second example, `comments` names the
+file comments.jsonl of another corpus, which `python -m train.corpus build` has made. With
+`unseen_comments=null`, no comments of further repositories are used. The results on finding the rest of a
+comment, and on random pairs, then come from the comments in comments.jsonl that are held out from training.
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -16,183 +29,55 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
 from simllm.evaluation.correlation import correlate_all
-from simllm.io import reading, tables
+from simllm.io import output_file, reading, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.interface import Metric, pair_scores
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
 from simllm.scoring.scores import SIMILAR, Scores
+from simllm.stats.calibration import calibration_errors, reliability
 from simllm.stats.classification import auc_with_covariance
 from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.calibrate import measure_reliability
-from train.release.config import MeasureConfig
+from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as training_config
-from train.runtime.tools import add_overwrite_option, check_output, run_tool
-
-
-def metric_name(metric: str) -> str:
-    """Return the name of a metric without its argument: "word-vectors" for "word-vectors=FILE"."""
-    return metric.partition("=")[0]
-
-
-def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """Compute a metric's accuracy on triples, by their form and kind of change ("all" is for all kinds)."""
-    wins, forms, kinds = (
-        contrast.rewording_wins(partial(pair_scores, metric), triples),
-        np.array(triples.forms),
-        np.array(triples.kinds),
-    )
-    return {
-        form: {
-            # A tie counts as half a win.
-            "all": float(wins[forms == form].mean()),
-            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
-        }
-        for form in dict.fromkeys(triples.forms)
-    }
-
-
-def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
-    """Compute the accuracies of metrics on the triples of meaning items, and the number of "triples"."""
-    triples = make_triples(items)
-    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
-    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
-    return {"triples": len(triples.references), **figures}
-
-
-def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Count how often a model warns, for similar pairs of texts, that the meaning may have changed.
-
-    "rewordings" and "changes" each have the number of pairs that score .4 or more ("similar") and the share
-    of these pairs that get the warning ("flagged").
-    """
-    return _flags(*_score_with_main_text(learned, items))
-
-
-def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure how well a model tells rewordings from changes, on items on which it was not trained.
-
-    "auc" has the areas under the ROC curve for the score and for the probability of the same meaning: the
-    probability that a random rewording gets a higher value than a random change of any item.
-    """
-    rewordings, changes = _score_with_main_text(learned, items)
-    is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
-    auc = {}
-    for name, scale in (("simllm", "raw"), ("simllm-same", "same")):
-        values = np.concatenate([rewordings.on(scale), changes.on(scale)])
-        auc[name] = float(auc_with_covariance(is_rewording, values[None])[0][0])
-    return {"items": len(items), "auc": auc, "flags": _flags(rewordings, changes)}
-
-
-def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
-    """Score the rewordings of all items, and the changes of all items, against the main texts."""
-    rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
-    changes = [(text, item.same[0]) for item in items for text in item.different]
-    first, second = (
-        learned.score([text for text, _ in pairs], [main for _, main in pairs])
-        for pairs in (rewordings, changes)
-    )
-    return first, second
-
-
-def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
-    flags = {}
-    for name, scores in (("rewordings", rewordings), ("changes", changes)):
-        similar = int((scores.values >= SIMILAR).sum())
-        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
-    return flags
-
+from train.runtime.command import make_parser, run_command
 
 _SEED = 1
 
 
-def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure retrieval by programming language ("languages"), and the scores of random pairs
-    ("random_pairs").
+@dataclass(frozen=True, kw_only=True)
+class MeasureConfig:
+    """The data sets, and the metrics to compare with."""
 
-    The retrieval uses `unseen_comments` of the configuration if given ("unseen"), or else the held-out
-    comments of `comments`, as the random pairs do.
-    """
-    held_out = _read_summaries_and_descriptions(Path(config.comments), ("test",))
-    compared = held_out
-    if config.unseen_comments:
-        compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
-    random = np.random.default_rng(_SEED)
-    languages = {}
-    for language, pairs in sorted(compared.items()):
-        chosen = random.permutation(len(pairs))[: config.comments_per_language]
-        languages[language] = _measure_retrieval(metric, [pairs[number] for number in chosen])
-    summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
-    return {
-        "languages": languages,
-        "unseen": bool(config.unseen_comments),
-        "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
-    }
-
-
-def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Return the number of pairs, the share of summaries with their description on rank 1, and the MRR."""
-    summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
-    cosines = token_matching.cosines(summaries, descriptions)
-    # Ties count for the model: only a higher cosine pushes the own description down.
-    rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
-    return {"pairs": len(pairs), "first": float((rank == 1).mean()), "mrr": float((1 / rank).mean())}
-
-
-def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
-    """Return the mean, the median, and the 5% and 95% quantiles of the scores of random pairs."""
-    a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
-    # Pairs of a text with itself are dropped, not replaced.
-    different = a != b
-    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
-    quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
-    return {"mean": float(values.mean()), **dict(zip(("p5", "median", "p95"), quantiles, strict=True))}
-
-
-def _read_summaries_and_descriptions(
-    comments: Path, splits: tuple[str, ...]
-) -> dict[str, list[tuple[str, str]]]:
-    """Read (summary, description of four or more words) of the splits, by programming language."""
-    read: dict[str, list[tuple[str, str]]] = {}
-    for where, row in reading.objects(comments):
-        row = {"description": "", "language": "unknown", **row}
-        summary, split, description, language = (
-            reading.text_under(row, name, where) for name in ("summary", "split", "description", "language")
-        )
-        # A description repeats the summary as its first sentence, which would give the answer away.
-        rest = description.removeprefix(summary).strip()
-        if split in splits and len(rest.split()) > 3:
-            read.setdefault(language, []).append((summary, rest))
-    if sum(map(len, read.values())) < 2:
-        held_out = "held-out " if splits == ("test",) else ""
-        raise InputError(f"{comments}: fewer than two {held_out}comments with a description")
-    return read
+    rated: tuple[str, ...]  # files of text pairs with human ratings
+    baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
+    comments: str  # the comments.jsonl of a corpus; its held-out comments are used
+    comments_per_language: int  # largest number of comments per programming language for the retrieval
+    unseen_comments: str | None = None  # comments.jsonl of repositories that are not trained on; all are used
+    random_pairs: int  # number of random pairs of comments
+    test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
+    labelled: str | None = None  # held-out labelled pairs, for the same purpose
+    items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
+    unseen_items: str | None = None  # meaning items that no model is trained on; all are used
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.measure", __doc__)
     parser.add_argument("model", type=Path, help="a model folder")
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", default=[], help="such as rated=[my.jsonl]"
     )
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
-    add_overwrite_option(parser)
-    options = parser.parse_intermixed_args()
-    return run_tool(lambda: _write(**vars(options)))
+    return run_command(parser, _write, overwrite=True, intermixed=True)
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
     loaded = training_config.load(MeasureConfig, config, overrides)
-    if output:
-        check_output(output, overwrite, [model, config, *_input_files(loaded)])
+    output_file.check_output(output, [model, config, *_input_files(loaded)], overwrite)
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 
@@ -280,6 +165,164 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
         unseen = read_items(config.unseen_items, None, nothing_excluded, held_out)
         figures["unseen_items"] = measure_unseen_items(learned, unseen)
     return figures
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric without its argument: "word-vectors" for "word-vectors=FILE"."""
+    return metric.partition("=")[0]
+
+
+def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+    """Compute a metric's accuracy on triples, by their form and kind of change ("all" is for all kinds)."""
+    wins, forms, kinds = (
+        contrast.rewording_wins(partial(pair_scores, metric), triples),
+        np.array(triples.forms),
+        np.array(triples.kinds),
+    )
+    return {
+        form: {
+            # A tie counts as half a win.
+            "all": float(wins[forms == form].mean()),
+            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
+        }
+        for form in dict.fromkeys(triples.forms)
+    }
+
+
+def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
+    """Compute the accuracies of metrics on the triples of meaning items, and the number of "triples"."""
+    triples = make_triples(items)
+    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
+    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
+    return {"triples": len(triples.references), **figures}
+
+
+def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Count how often a model warns, for similar pairs of texts, that the meaning may have changed.
+
+    "rewordings" and "changes" each have the number of pairs that score .4 or more ("similar") and the share
+    of these pairs that get the warning ("flagged").
+    """
+    return _flags(*_score_with_main_text(learned, items))
+
+
+def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Measure how well a model tells rewordings from changes, on items on which it was not trained.
+
+    "auc" has the areas under the ROC curve for the score and for the probability of the same meaning: the
+    probability that a random rewording gets a higher value than a random change of any item.
+    """
+    rewordings, changes = _score_with_main_text(learned, items)
+    is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
+    auc = {}
+    for name, scale in (("simllm", "raw"), ("simllm-same", "same")):
+        values = np.concatenate([rewordings.on(scale), changes.on(scale)])
+        auc[name] = float(auc_with_covariance(is_rewording, values[None])[0][0])
+    return {"items": len(items), "auc": auc, "flags": _flags(rewordings, changes)}
+
+
+def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
+    """Score the rewordings of all items, and the changes of all items, against the main texts."""
+    rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
+    changes = [(text, item.same[0]) for item in items for text in item.different]
+    first, second = (
+        learned.score([text for text, _ in pairs], [main for _, main in pairs])
+        for pairs in (rewordings, changes)
+    )
+    return first, second
+
+
+def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
+    flags = {}
+    for name, scores in (("rewordings", rewordings), ("changes", changes)):
+        similar = int((scores.values >= SIMILAR).sum())
+        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
+    return flags
+
+
+def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Measure how well the probabilities agree with the labels of pairs that did not calibrate them.
+
+    The key "reliability" has the number of pairs, the accuracy, the expected calibration error and the bins
+    of the reliability diagram; it is missing without a meaning head or without data.
+    """
+    if not (learned.head and config.test_comments and config.labelled):
+        return {}
+    # Drawn with the same seed as for `calibrate_meaning`, which uses the other half.
+    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
+    same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
+    labels = np.array([pair.label for pair in pairs])
+    diagram = reliability(same, labels)
+    figures = {
+        "pairs": len(pairs),
+        "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
+        "ece": calibration_errors(diagram)[0],
+        "bins": [each._asdict() for each in diagram],
+    }
+    return {"reliability": figures}
+
+
+def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Measure retrieval by programming language ("languages"), and the scores of random pairs
+    ("random_pairs").
+
+    The retrieval uses `unseen_comments` of the configuration if given ("unseen"), or else the held-out
+    comments of `comments`, as the random pairs do.
+    """
+    held_out = _read_summaries_and_descriptions(Path(config.comments), ("test",))
+    compared = held_out
+    if config.unseen_comments:
+        compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
+    random = np.random.default_rng(_SEED)
+    languages = {}
+    for language, pairs in sorted(compared.items()):
+        chosen = random.permutation(len(pairs))[: config.comments_per_language]
+        languages[language] = _measure_retrieval(metric, [pairs[number] for number in chosen])
+    summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+    return {
+        "languages": languages,
+        "unseen": bool(config.unseen_comments),
+        "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
+    }
+
+
+def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return the number of pairs, the share of summaries with their description on rank 1, and the MRR."""
+    summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
+    cosines = token_matching.cosines(summaries, descriptions)
+    # Ties count for the model: only a higher cosine pushes the own description down.
+    rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
+    return {"pairs": len(pairs), "first": float((rank == 1).mean()), "mrr": float((1 / rank).mean())}
+
+
+def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
+    """Return the mean, the median, and the 5% and 95% quantiles of the scores of random pairs."""
+    a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
+    # Pairs of a text with itself are dropped, not replaced.
+    different = a != b
+    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
+    quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    return {"mean": float(values.mean()), **dict(zip(("p5", "median", "p95"), quantiles, strict=True))}
+
+
+def _read_summaries_and_descriptions(
+    comments: Path, splits: tuple[str, ...]
+) -> dict[str, list[tuple[str, str]]]:
+    """Read (summary, description of four or more words) of the splits, by programming language."""
+    read: dict[str, list[tuple[str, str]]] = {}
+    for where, row in reading.objects(comments):
+        row = {"description": "", "language": "unknown", **row}
+        summary, split, description, language = (
+            reading.text_under(row, name, where) for name in ("summary", "split", "description", "language")
+        )
+        # A description repeats the summary as its first sentence, which would give the answer away.
+        rest = description.removeprefix(summary).strip()
+        if split in splits and len(rest.split()) > 3:
+            read.setdefault(language, []).append((summary, rest))
+    if sum(map(len, read.values())) < 2:
+        held_out = "held-out " if splits == ("test",) else ""
+        raise InputError(f"{comments}: fewer than two {held_out}comments with a description")
+    return read
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ each of them.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,17 +22,13 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
-from train.release.weights import save_rounded
-from train.runtime.tools import run_tool
+from train.release.folder import save_rounded
+from train.runtime.command import make_parser, run_command
 
 
 def main() -> int:
     """Run the command line, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.release.mix_weights",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train.release.mix_weights", __doc__)
     parser.add_argument("run", type=Path, help="the folder of the training run")
     parser.add_argument("folder", type=Path, help="the model folder to write")
     parser.add_argument(
@@ -43,8 +38,7 @@ def main() -> int:
     parser.add_argument(
         "--share", required=True, type=float, metavar="S", help="share of their weights, from 0 to 1"
     )
-    options = parser.parse_args()
-    return run_tool(lambda: write_mixed(**vars(options)))
+    return run_command(parser, write_mixed)
 
 
 def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) -> None:

@@ -1,24 +1,13 @@
-"""Change of all strings in configuration values."""
+"""Random numbers that depend only on their keys, and items that are prepared in advance."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-def map_texts(values: Any, change: Callable[[str], str]) -> Any:
-    """Return a copy of configuration values, with `change` applied to each string, keys included."""
-    if isinstance(values, str):
-        return change(values)
-    if isinstance(values, dict):
-        return {map_texts(key, change): map_texts(value, change) for key, value in values.items()}
-    if isinstance(values, list | tuple):
-        return type(values)(map_texts(value, change) for value in values)
-    return values
 
 
 def combined_seed(*numbers: int) -> int:

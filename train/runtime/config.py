@@ -1,10 +1,11 @@
-"""The folder of the data sets, and its placeholder `${data}` in configurations."""
+"""Configurations of training: reading of YAML, overrides, and the settings that all stages share."""
 
 from __future__ import annotations
 
 import os
 import reprlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,17 @@ import yaml
 from simllm.errors import InputError
 from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
-from train.runtime.batching import map_texts
+
+
+def map_texts(values: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy of configuration values, with `change` applied to each string, keys included."""
+    if isinstance(values, str):
+        return change(values)
+    if isinstance(values, dict):
+        return {map_texts(key, change): map_texts(value, change) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return type(values)(map_texts(value, change) for value in values)
+    return values
 
 
 def data_root() -> str:
@@ -31,16 +42,6 @@ def hide_data_root(values: Any) -> Any:
     return map_texts(
         values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
     )
-
-
-def decode_paths(values: Any) -> Any:
-    """Decode all strings of configuration values, which may come from the command line, as UTF-8."""
-    return map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
-
-
-def encode_path(text: str) -> str:
-    """Convert a string to the form that `open` expects for paths; `decode_paths` does the opposite."""
-    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
 C = TypeVar("C")
@@ -108,8 +109,8 @@ def read_values(file: Path, overrides: list[str]) -> Any:
     except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
     for override in overrides:
-        _apply_override(values, decode_paths(override))
-    values = map_texts(_without_nulls(values), encode_path)
+        _apply_override(values, override)
+    values = _without_nulls(values)
     root = (values.pop("data", None) if isinstance(values, dict) else None) or data_root()
     if not isinstance(root, str):
         raise InputError(f"{file}: data must name a folder, not {root!r}")
@@ -153,8 +154,6 @@ def _without_nulls(values: Any) -> Any:
     return values
 
 
-# For keys that are newer than version 0.1. Older runs can be resumed if such a key has its default value.
-ADDED_LATER = {"added": True}
 MAY_BE_ZERO = {"may_be_zero": True}  # for numbers; all others must be positive
 
 
@@ -178,9 +177,9 @@ class TrainingConfig:
     # updates in a row that may have no finite gradient
     max_skipped: int = field(default=10, metadata=MAY_BE_ZERO)
     # Whether the backward pass computes the encoder's layers again: less memory, a third more arithmetic.
-    gradient_checkpointing: bool = field(default=False, metadata=ADDED_LATER)
+    gradient_checkpointing: bool = False
     # Whether torch.compile compiles the encoder's layers; pretraining on a GPU always compiles them.
-    compile: bool = field(default=False, metadata=ADDED_LATER)
+    compile: bool = False
     tensorboard: bool = False  # whether to write the log for TensorBoard, too
 
     def __post_init__(self) -> None:

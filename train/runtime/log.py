@@ -50,7 +50,7 @@ class TrainingLog:
             try:
                 # TensorBoard drops figures after the last logged line, which the resumed run logs again.
                 self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
-            except (OSError, UnicodeEncodeError) as error:  # for paths that the locale cannot encode
+            except OSError as error:
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:

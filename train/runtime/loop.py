@@ -1,4 +1,4 @@
-"""Gradient clipping, and the optimizer step, which is skipped if the loss or the gradient is not finite."""
+"""The training loop: optimizer steps, evaluation, saving; steps without finite gradients are skipped."""
 
 from __future__ import annotations
 
@@ -21,14 +21,37 @@ from train.runtime.batching import combined_seed
 from train.runtime.checkpoint import Progress, TrainingState
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.flops import peak_flops
-from train.runtime.gradient_exchange import GradientExchange, LossPart
-from train.runtime.optimizer import learning_rate, make_optimizer, make_scaler
-from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.gradients import GradientExchange, LossPart
+from train.runtime.precision import make_scaler, peak_flops
+from train.runtime.signals import Stopped, StopRequest
 
 
 class DivergedError(Exception):
     """Exception for diverged training: too many updates in a row had no finite loss or gradient."""
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """Make an AdamW optimizer with weight decay on matrices, but not on biases and layer norms."""
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim == 1]
+    return torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}],
+        lr=config.learning_rate,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_epsilon,
+        fused=True,
+    )
+
+
+def learning_rate(update: int, config: TrainingConfig) -> float:
+    """Compute the learning rate of one update: linear warm-up to the peak, then a linear fall to 0.
+
+    The schedule is that of section 5 of the SIMLLM paper.
+    """
+    peak, warmup = config.learning_rate, config.warmup_updates
+    if update < warmup:
+        return config.warmup_start + (peak - config.warmup_start) * update / warmup
+    return peak * (config.updates - update) / max(1, config.updates - warmup)
 
 
 def clip_gradient(
@@ -118,7 +141,7 @@ def train(
     """Train for `config.updates` updates, or resume from the last saved state with the hash `run`.
 
     Only the first process calls `write_log`, with a line of figures, and `save_best`, after each evaluation
-    with a new lowest criterion. Interrupted: a signal stopped the run, and its state is saved.
+    with a new lowest criterion. Stopped: a signal stopped the run, and its state is saved.
     """
     states = Path(config.out) / "states"
     set_up_encoders(task.model, config)
@@ -207,7 +230,7 @@ def train(
             with fsdp.whole(task.model, adam, world):
                 world.first_then_others(partial(save, line, is_best))
         if stop_requested and not finished:
-            raise Interrupted(
+            raise Stopped(
                 f"stopped after update {progress.update}; rerun the same command to resume", stop.status
             )
     bar.close()

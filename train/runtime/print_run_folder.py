@@ -1,27 +1,34 @@
-"""Command that prints the path of a training run's folder, for the job script `slurm/job.sh`."""
+"""Print the folder of a training run: the value of the key `out`, after overrides.
+
+    python -m train.runtime.print_run_folder CONFIG [key=value …]
+
+The job scripts use it, before they start the training (see `slurm/job.sh`).
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from simllm.errors import InputError
+from train.runtime.command import make_parser, run_command
 from train.runtime.config import read_values
 
 
-def _main() -> int:
-    """Print the key `out` of `CONFIG [key=value …]`; the exit status is 0, or 2 for bad input."""
-    file, *overrides = sys.argv[1:]
-    try:
-        # As bytes: `print` refuses the surrogates that stand for other than ASCII characters in an ASCII
-        # locale.
-        sys.stdout.buffer.write(os.fsencode(read_values(Path(file), overrides)["out"]))
-    except (InputError, KeyError, TypeError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+def main() -> int:
+    """Run the command line, and return the exit status."""
+    parser = make_parser("train.runtime.print_run_folder", __doc__)
+    parser.add_argument("config", type=Path, help="YAML file, such as configs/debug.yaml")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
+    return run_command(parser, _print, intermixed=True)
+
+
+def _print(config: Path, overrides: list[str]) -> None:
+    values = read_values(config, overrides)
+    if not isinstance(values, dict) or not isinstance(values.get("out"), str):
+        raise InputError(f"{config}: expected a folder under out")
+    print(values["out"])
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(main())

@@ -13,7 +13,7 @@ import torch
 
 import simllm
 from train.runtime.checkpoint import Progress
-from train.runtime.config import TrainingConfig, decode_paths, hide_data_root
+from train.runtime.config import TrainingConfig, hide_data_root
 from train.runtime.distributed import World
 
 
@@ -38,7 +38,7 @@ def training_provenance(
     `revision` is the git revision at the start of the run, since the checkout may change meanwhile.
     """
     return {
-        "config": hide_data_root(decode_paths(asdict(config))),
+        "config": hide_data_root(asdict(config)),
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),

@@ -1,4 +1,4 @@
-"""Handling of signals: a training run saves its state and stops."""
+"""Signals: a training run saves its state and stops; commands forward signals to commands that they run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOPPED_BY_KEYBOARD = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-class Interrupted(BaseException):
+class Stopped(BaseException):
     """Exception for a command that a signal stopped, with the line to print and the exit status."""
 
     def __init__(self, message: str, status: int) -> None:
@@ -30,9 +30,9 @@ class StopRequest:
     Attributes:
         requested: Whether a signal has arrived.
         after_update: Whether the first signal only sets `requested`, so that the training loop stops after
-            the current update. Otherwise, the signal raises Interrupted in the main thread.
+            the current update. Otherwise, the signal raises Stopped in the main thread.
         status: The exit status for a run that a signal stops.
-        exception: The Interrupted that a signal raised, or None. A library may catch it and raise another
+        exception: The Stopped that a signal raised, or None. A library may catch it and raise another
             error; this attribute then still tells the cause.
     """
 
@@ -40,7 +40,7 @@ class StopRequest:
         self.requested = False
         self.after_update = False
         self.status = STOPPED_BY_SIGNAL
-        self.exception: Interrupted | None = None
+        self.exception: Stopped | None = None
 
     def __enter__(self) -> StopRequest:
         self._old_handlers = {number: signal.signal(number, self._handle) for number in _SIGNALS}
@@ -56,7 +56,7 @@ class StopRequest:
         self.requested = True
         self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL
         if not self.after_update:
-            self.exception = Interrupted("stopped; rerun the same command to resume", self.status)
+            self.exception = Stopped("stopped; rerun the same command to resume", self.status)
             raise self.exception
 
 

@@ -16,7 +16,7 @@ from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
 from train.runtime.config import load
 from train.runtime.distributed import join_processes
-from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.gradients import GradientExchange
 
 DROPOUT = 0.2
 

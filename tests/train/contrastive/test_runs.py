@@ -14,8 +14,8 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log
+from train.contrastive.batches import PositiveSource, RatedSource, draw_pairs
 from train.contrastive.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig
-from train.contrastive.pairs import PositiveSource, RatedSource, draw_pairs
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.config import load
 

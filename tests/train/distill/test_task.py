@@ -1,0 +1,34 @@
+"""The losses of distillation, compared with values computed by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from train.distill.task import cosine_loss, neighbour_distillation_loss, squared_loss
+
+
+def test_losses_by_hand():
+    found = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    targets = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    assert cosine_loss(found, targets).item() == pytest.approx(0.5)  # cosines 1 and 0
+    assert squared_loss(found, targets).item() == pytest.approx(1.0)  # squared distances 0 and 2
+
+
+def test_equal_neighbours_give_no_loss():
+    rows = torch.randn(6, 8, generator=torch.Generator().manual_seed(0))
+    unit = torch.nn.functional.normalize(rows, dim=1)
+    assert neighbour_distillation_loss(rows, unit @ unit.T, 0.05).item() == pytest.approx(0, abs=1e-6)
+    assert neighbour_distillation_loss(rows, torch.eye(6), 0.05).item() > 0.1
+
+
+def test_loss_by_hand():
+    """Two of three embeddings are equal, and the third is orthogonal, so the cosines are 1 and 0.
+
+    For the teacher, the cosines of all three pairs of texts are 0.
+    """
+    rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    near = 1 / (1 + np.exp(-2.0))  # a softmax over two neighbours at temperature 1/2
+    divergence = 0.5 * np.log(0.5 / near) + 0.5 * np.log(0.5 / (1 - near))
+    assert neighbour_distillation_loss(rows, torch.eye(3), 0.5).item() == pytest.approx(
+        2 / 3 * divergence, abs=1e-5
+    )

@@ -1,0 +1,135 @@
+"""The released model folder: its content, its rounded and centred weights."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from simllm import SimLLM
+from simllm.analysis import golden_scores
+from simllm.model import saved_model
+from simllm.model.saved_model import BLOCK, are_blocks
+from tests.train.training_processes import content
+from train.release import __main__ as release_
+from train.release.folder import centre_embeddings, postprocess
+from train.release.measure import MeasureConfig, measure
+from train.runtime.config import load
+
+
+@pytest.fixture
+def runs(model_folder, tmp_path):
+    """Write two finished runs with different weights."""
+    torch.manual_seed(0)
+    for number, name in enumerate(("run", "other")):
+        shutil.copytree(model_folder, tmp_path / name / "model")
+        weights = tmp_path / name / "model" / "model.safetensors"
+        moved = {key: x + number * 0.1 * torch.randn_like(x) for key, x in load_file(weights).items()}
+        save_file(moved, weights, metadata={"format": "pt"})
+        info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
+        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number}}
+        info["provenance"]["dev_criterion"] = number
+        (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
+        (tmp_path / name / "log.jsonl").write_text("{}\n")
+    (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
+    return tmp_path / "run", tmp_path / "other"
+
+
+@pytest.fixture
+def release(call, sets, tmp_path):
+    """Return a function that releases finished runs into a folder."""
+    notes = tmp_path / "notes.md"
+    return lambda runs, out, *more: call(
+        release_, *runs, "--out", out, "--notes", notes, "--config", sets, *more
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
+    run, out = runs[0], tmp_path / "released"
+    (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
+    comments = tmp_path / "comments.txt"
+    rated = yaml.safe_load((tmp_path / "measure.yaml").read_text())["rated"][0]
+    done = release([run], out, "--centre", comments, "--calibrate", comments, rated, "--held-out", run)
+    assert done.returncode == 0, done.stderr
+    card = (out / "README.md").read_text()
+    assert card.endswith("## Notes\n\nOf mine.\n")
+    figures = json.loads((out / "figures.json").read_text())
+    rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
+    assert f"| set/rated | 60 | {rho:.4f} [" in card
+    assert "| kind | simllm, balanced | control, balanced | jaccard, balanced |" in card
+    assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
+    before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
+    assert after < 0.6 * before
+    centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
+    assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
+    assert (out / "log-1-run.jsonl").is_file()
+    assert (
+        SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt; 60 ratings of rated.jsonl"
+    )
+    assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
+
+
+def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
+    done = release(runs, tmp_path / "out", "--calibrate-meaning", tmp_path / "pairs.jsonl")
+    assert done.returncode == 2
+    assert done.stderr == "error: --calibrate-meaning needs the comments of --calibrate\n"
+
+
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_earlier_release_is_kept_if_a_step_fails(release, runs, tmp_path):
+    out = tmp_path / "released"
+    assert release([runs[0]], out).returncode == 0
+    before = content(out)
+    (tmp_path / "few.txt").write_text("adds two lists\n")
+    rated = tmp_path / "set" / "rated.jsonl"
+    done = release([runs[1]], out, "--calibrate", tmp_path / "few.txt", rated)
+    assert (done.returncode, done.stderr) == (2, "error: expected two or more different comments\n")
+    assert content(out) == before
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_best_seed_is_released(release, runs, sets, tmp_path):
+    run, other = runs
+    done = release([run], tmp_path / "best", "--seeds", other)
+    assert done.returncode == 0, done.stderr
+    card, rho = (tmp_path / "best" / "README.md").read_text(), []
+    for seed in runs:
+        postprocess(seed, tmp_path / "one", [])
+        figures = measure(tmp_path / "one", load(MeasureConfig, sets, []))
+        rho.append(figures["spearman"]["set/rated"]["simllm"]["rho"])
+    assert round(rho[0], 3) != round(rho[1], 3)
+    assert "|  | seed 0 | seed 1 (released) | standard deviation |" in card
+    deviation = abs(rho[0] - rho[1]) / 2**0.5
+    assert f"| set/rated | {rho[0]:.3f} | {rho[1]:.3f} | {deviation:.3f} |" in card
+    assert (tmp_path / "best" / "log-1-other.jsonl").is_file()
+    assert saved_model.load(tmp_path / "best").info.provenance["config"]["seed"] == 1
+
+
+def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(shifted_runs, tmp_path):
+    postprocess(shifted_runs[1], tmp_path / "out", [])
+    trained, released = (
+        load_file(f / "model.safetensors") for f in (shifted_runs[1] / "model", tmp_path / "out")
+    )
+    for name, tensor in trained.items():
+        if tensor.ndim < 2 or tensor.shape[1] % BLOCK:
+            assert torch.equal(released[name], tensor.half()), name
+        else:
+            assert are_blocks(released[name].float().numpy(), 1), name
+            torch.testing.assert_close(released[name].float(), tensor, atol=1e-2, rtol=0)
+
+
+def test_centring_changes_no_probability_of_the_same_meaning(head_folder, tmp_path, comments):
+    model = saved_model.load(head_folder)
+    centre_embeddings(model, comments[:50])
+    saved_model.save(tmp_path / "centred", model.encoder, model.tokenizer, model.info, "", head=model.head)
+    before, after = (SimLLM(folder) for folder in (head_folder, tmp_path / "centred"))
+    embeddings = [metric.embed(comments[:50]).mean(axis=0) for metric in (before, after)]
+    assert np.abs(embeddings[1]).max() < 1e-5 < np.abs(embeddings[0]).max()
+    pairs = comments[:20], comments[20:40]
+    assert np.abs(after.score(*pairs).same - before.score(*pairs).same).max() < 1e-5
