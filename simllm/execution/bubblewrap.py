@@ -58,8 +58,8 @@ def seccomp_program() -> bytes:
     """Build the seccomp filter: BPF instructions with which the kernel checks each system call.
 
     Besides the calls in `_REFUSED` and those of other processor architectures, it refuses sockets but pairs
-    of Unix sockets, memory that limits do not see, and changes of the limits of other processes. Return b"" for
-    an unsupported processor.
+    of Unix sockets, memory that limits do not see, and changes of the limits of other processes. Return b""
+    for an unsupported processor.
     """
     if platform.machine() not in _ARCHITECTURES:
         return b""
