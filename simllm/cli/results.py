@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simllm.io.tables import format_count
+
+if TYPE_CHECKING:
+    from simllm.cli.shared_options import CommonOptions
 
 
 @contextlib.contextmanager
@@ -35,7 +37,7 @@ def tell(messages: Sequence[str]) -> dict[str, Any]:
 
 
 def print_mean(
-    options: argparse.Namespace, format_: str, pairs: int, mean: tuple[str, float], signature: str
+    options: CommonOptions, format_: str, pairs: int, mean: tuple[str, float], signature: str
 ) -> None:
     """Print mean and signature to standard error, because a TSV table has no place for them.
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm.cli import results, score_files, score_report_option, score_with_metrics, shared_options
+from simllm.cli import report_option, results, score_by_metrics, score_files, shared_options
+from simllm.cli.report_option import Groups, ReportOptions
 from simllm.cli.results import print_mean
-from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import output_file, partial_file, tables
 from simllm.io.output_file import locked
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from simllm.scoring.scores import Scores
     from simllm.scoring.streaming import Chunk
 
-HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
@@ -42,8 +40,74 @@ EXAMPLES = """examples:
   simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
   simllm score -f json -- "--all lists everything" "lists everything"
 """
-# Options that only pairs in JSON lines have, with their defaults.
-_JSON_ONLY = {"candidate_field": "candidate", "reference_field": "reference", "id_field": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ReportOptions):
+    """The options of `simllm score`."""
+
+    # Where the pairs come from.
+    texts: list[str]
+    candidates: Path | None = None
+    references: Path | None = None
+    jsonl: Path | None = None
+    candidate_field: str = "candidate"
+    reference_field: str = "reference"
+    source_field: str = "source"
+    id_field: str | None = None
+    group_by: str | None = None
+    # Several files.
+    engine: str = "local"
+    address: str | None = None
+    actors: int | None = None
+    # Any metrics.
+    metrics: str | None = None
+    language: str | None = None
+    as_published: bool = False
+    largest_tree: int | None = None
+    # The learned metric.
+    model: str | None = None
+    pooling: str | None = None
+    similarity: str | None = None
+    frequencies: Path | None = None
+    mode: str = "exact"
+    on_long: str = "truncate"
+    measure: str = "similarity"
+    scale: str = "raw"
+    resume: bool = False
+
+    @property
+    def shown_scale(self) -> str:
+        """The scale of the shown scores."""
+        return "same" if self.measure == "same" else self.scale
+
+    def check(self, has_several_files: bool) -> None:
+        """Refuse options that have no effect on the chosen way of scoring."""
+        if self.measure == "same" and self.scale != "raw":
+            raise InputError("--measure same is a probability; it goes without --scale")
+        if self.jsonl is None:
+            only_json = ("candidate_field", "reference_field", "id_field")
+            shared_options.refuse(self, only_json, "goes with --jsonl FILE")
+        if self.metrics is None:
+            self.refuse_code_options()
+        if has_several_files:
+            if self.texts:
+                raise InputError("TEXT does not go with several files in --jsonl")
+            one_file = ("candidates", "references", "metrics", "resume", "overwrite", "report", "group_by")
+            shared_options.refuse(self, one_file, "does not go with several files in --jsonl")
+            if self.engine == "local":
+                shared_options.refuse(self, ("address", "actors"), "goes with --engine ray")
+            return
+        several = ("engine", "address", "actors")
+        shared_options.refuse(self, several, "goes with several files: --jsonl 'PATTERN'")
+        if self.metrics is not None:
+            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "scale", "measure"]
+            shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
+
+    def refuse_code_options(self) -> None:
+        """Refuse options that only metrics for code use."""
+        code = ("source_field", "language", "as_published", "largest_tree")
+        shared_options.refuse(self, code, "goes with metrics for code in --metrics")
 
 
 def add_options(score: argparse.ArgumentParser) -> None:
@@ -57,11 +121,15 @@ def add_options(score: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="pairs as JSON lines; - is standard input; a pattern such as '*.jsonl' names several files",
     )
-    score_files.add_options(score)
-    score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
-    score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
     score.add_argument(
-        "--source-field", default="source", metavar="NAME",
+        "--engine", choices=("local", "ray"), help="for many files: this process, or a Ray cluster"
+    )
+    score.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto; default: start one")
+    score.add_argument("--actors", type=int, metavar="N", help="of Ray; default: one on each processor")
+    score.add_argument("--candidate-field", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--reference-field", metavar="NAME", help="default: %(default)s")
+    score.add_argument(
+        "--source-field", metavar="NAME",
         help="for metrics of edits: the code before the change; default: %(default)s",
     )  # fmt: skip
     score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
@@ -85,129 +153,59 @@ def add_options(score: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     score.add_argument(
         "--mode",
-        default="exact",
         choices=("exact", "fast"),
         help="the precision: exact (the default) or fast",
     )
     score.add_argument(
-        "--on-long", default="truncate", choices=("truncate", "window", "error"),
+        "--on-long", choices=("truncate", "window", "error"),
         help="texts longer than the model reads: truncate (the default), window or error",
     )  # fmt: skip
     score.add_argument(
-        "--measure", default="similarity", choices=("similarity", "same"),
+        "--measure", choices=("similarity", "same"),
         help="the score: similarity (the default), or the probability that both texts have the same meaning",
     )  # fmt: skip
     score.add_argument(
-        "--scale", default="raw", choices=("raw", "percentile", "rating"),
+        "--scale", choices=("raw", "percentile", "rating"),
         help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
         "the model was calibrated on (the included one: 1 to 5)",
     )  # fmt: skip
     score.add_argument(
         "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
     )  # fmt: skip
-    score_report_option.add_option(score)
-    score_report_option.add_group_option(score)
+    report_option.add_option(score)
+    score.add_argument(
+        "--group-by",
+        metavar="A,B,…",
+        help="for --report: fields of the JSON lines to group pairs by",
+    )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm score`: read text pairs, score them and write a table."""
-    scale = _scale(options)
-    if options.jsonl is None:
-        shared_options.refuse(options, _JSON_ONLY, "goes with --jsonl FILE")
-    if options.metrics is None:
-        score_with_metrics.refuse_code_options(options)
     # A pattern is not expanded by the shell if it is in quotes; many files would not fit a command line.
-    if several := score_files.matching_files(options.jsonl):
-        score_files.run(options, several, scale)
+    several = score_files.matching_files(options.jsonl)
+    options.check(has_several_files=bool(several))
+    if several:
+        score_files.run(options, several)
         return
-    score_files.refuse_engine_options(options)
     source = _choose_source(options)
-    output: Path | None = options.output
-    output_file.check_output(output, source.files, options.overwrite or options.resume)
-    score_report_option.check(options, source.files)
-    groups = score_report_option.read_groups(options)
-    if options.metrics is not None:
-        score_with_metrics.run(options, source, groups)
-        return
-    # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
-    target = output_file.real(output) if output and (output.is_file() or not output.exists()) else None
-    if target:
-        output_file.check_output(partial_file.path_of(target), source.files, overwrite=True)
-    # Standard output holds nothing that could be continued.
-    elif options.resume:
-        raise InputError("--resume goes with -o FILE")
-    if target and options.resume and not options.overwrite:
-        _refuse_finished_run(target)
-    total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
-    from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-    from simllm.scoring import streaming
-
-    metric = SimLLM(
-        options.model,
-        pooling=options.pooling,
-        similarity=options.similarity,
-        mode=options.mode,
-        on_long=options.on_long,
-        frequencies=_frequencies(options.frequencies),
-    )
-    metric.no_scores.on(scale)  # a wrong scale is refused now, not after an hour
-    if metric.by_token and metric.frequencies is None and source.repeatable:
-        metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
-    # The report shows all pairs, which then do not fit into constant memory.
-    pairs = list(source.rows()) if options.report else []
-    rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
-    bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
-    if target is None:
-        scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar), source.messages)
-        _write_report(options, groups, pairs, scores, metric)
-        return
-    with locked(target):
-        # The scores of an earlier run may be continued only by the same metric on as many pairs.
-        partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
-        chunks = streaming.stream(metric.stream, rows, partial, metric.no_scores)
-        done = 0
-        try:
-            # The scores go through the partial file, so that memory stays constant.
-            for chunk, _ in _with_bar(chunks, bar):
-                done += len(chunk)
-        except KeyboardInterrupt:
-            if not partial.path.exists():
-                raise KeyboardInterrupt("before any pair was scored") from None
-            after = f"after {format_count(done, 'pair')}" if done else "early"
-            raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
-        output_file.check_output(target, (), options.overwrite)  # another program may have just written it
-        finished = streaming.read_chunks(partial, metric.no_scores)
-        scores = _write(options, scale, metric, finished, source.messages)
-        partial.remove()
-    _write_report(options, groups, pairs, scores, metric)
+    output_file.check_output(options.output, options.overwrite or options.resume)
+    report_option.check(options)
+    groups = report_option.read_groups(options)
+    if options.metrics is None:
+        _score(options, source, groups)
+    else:
+        score_by_metrics.run(options, source, groups)
 
 
-def _refuse_finished_run(output: Path) -> None:
-    """Refuse to resume a run whose output file is written already."""
-    if not output.is_file() or output.stat().st_size == 0:
-        return
-    if partial_file.path_of(output).exists():
-        raise InputError(f"{output}: exists already; --overwrite beside --resume replaces it")
-    raise InputError(
-        f"{output}: exists already, and there is no unfinished run; --overwrite scores all pairs again"
-    )
-
-
-def _scale(options: argparse.Namespace) -> str:
-    """Return the scale of the shown scores: "same" with `--measure same`, else the value of `--scale`."""
-    if options.measure == "same" and options.scale != "raw":
-        raise InputError("--measure same is a probability; it goes without --scale")
-    return "same" if options.measure == "same" else str(options.scale)
-
-
-def _choose_source(options: argparse.Namespace) -> PairSource:
+def _choose_source(options: Options) -> PairSource:
     """Return the source of the pairs: the command line, two text files, or a file of JSON lines."""
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
         raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
-    if options.jsonl is not None:
+    if (file := options.jsonl) is not None:
         fields = (options.candidate_field, options.reference_field, options.id_field)
-        return PairSource(lambda: from_jsonl(options.jsonl, *fields), (options.jsonl,))
+        return PairSource(lambda: from_jsonl(file, *fields), (file,))
     if two_files:
         if options.candidates is None or options.references is None:
             raise InputError("-c and -r go together: a file of candidates, a file of references")
@@ -229,16 +227,94 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
     return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 
 
-def _write(
-    options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk], messages: Sequence[str]
+def _score(options: Options, source: PairSource, groups: Groups) -> None:
+    """Score the pairs by the learned metric, and write a table."""
+    # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
+    output = options.output
+    target = output_file.real(output) if output and (output.is_file() or not output.exists()) else None
+    if target:
+        output_file.check_output(partial_file.path_of(target), overwrite=True)
+        if options.resume and not options.overwrite:
+            _refuse_finished_run(target)
+    # Standard output holds nothing that could be continued.
+    elif options.resume:
+        raise InputError("--resume goes with -o FILE")
+    total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
+    from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
+
+    metric = SimLLM(
+        options.model,
+        pooling=options.pooling,
+        similarity=options.similarity,
+        mode=options.mode,
+        on_long=options.on_long,
+        frequencies=_frequencies(options.frequencies),
+    )
+    metric.no_scores.on(options.shown_scale)  # a wrong scale is refused now, not after an hour
+    if metric.by_token and metric.frequencies is None and source.repeatable:
+        metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
+    # The report shows all pairs, which then do not fit into constant memory.
+    pairs = list(source.rows()) if options.report else []
+    rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
+    if target:
+        scores = _write_resumably(options, metric, rows, total, source.messages, target)
+    else:
+        chunks = _with_bar(options, metric.stream(rows), total)
+        scores = _write(options, metric, chunks, source.messages)
+    signature = scores.signature
+    report_option.write_for_pairs(options, groups, pairs, {"score": scores}, {"score": metric}, signature)
+
+
+def _write_resumably(
+    options: Options,
+    metric: SimLLM,
+    rows: Iterator[PairWithId],
+    total: int | None,
+    messages: Sequence[str],
+    target: Path,
 ) -> Scores:
+    """Write the table into a file; the scores go through a partial file, so that memory stays constant."""
+    from simllm.scoring import streaming
+
+    with locked(target):
+        # The scores of an earlier run may be continued only by the same metric on as many pairs.
+        settings = {"signature": metric.signature, "pairs": total}
+        partial = PartialFile(target, settings, options.resume)
+        chunks = streaming.stream(metric.stream, rows, partial, metric.no_scores)
+        done = 0
+        try:
+            for chunk, _ in _with_bar(options, chunks, total):
+                done += len(chunk)
+        except KeyboardInterrupt:
+            if not partial.path.exists():
+                raise KeyboardInterrupt("before any pair was scored") from None
+            after = f"after {format_count(done, 'pair')}" if done else "early"
+            raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
+        output_file.check_output(target, options.overwrite)  # another program may have just written it
+        scores = _write(options, metric, streaming.read_chunks(partial, metric.no_scores), messages)
+        partial.remove()
+    return scores
+
+
+def _refuse_finished_run(output: Path) -> None:
+    """Refuse to resume a run whose output file is written already."""
+    if not output.is_file() or output.stat().st_size == 0:
+        return
+    if partial_file.path_of(output).exists():
+        raise InputError(f"{output}: exists already; --overwrite beside --resume replaces it")
+    raise InputError(
+        f"{output}: exists already, and there is no unfinished run; --overwrite scores all pairs again"
+    )
+
+
+def _write(options: Options, metric: SimLLM, chunks: Iterable[Chunk], messages: Sequence[str]) -> Scores:
     """Write a table of all pairs, which come in order and in chunks; return all scores.
 
     `messages` are warnings about the input.
     """
     from simllm.scoring.scores import ScoreTable, concatenate
 
-    form = tables.format_for(options.format, options.output)
+    scale, form = options.shown_scale, tables.format_for(options.format, options.output)
     table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)
     parts: list[Scores] = []
     equal = EqualPairs()
@@ -262,32 +338,9 @@ def _write(
     return scores
 
 
-def _write_report(
-    options: argparse.Namespace,
-    groups: Groups,
-    pairs: Sequence[PairWithId],
-    scores: Scores,
-    metric: SimLLM,
-) -> None:
-    """Write the HTML report, if `--report` asks for it."""
-    if options.report is None:
-        return
-    from simllm.analysis.score_report import ScoredPairs
-
-    scored = ScoredPairs(
-        [pair.reference for pair in pairs],
-        {"": [pair.candidate for pair in pairs]},
-        {"score": scores.values},
-        ids=[pair.id for pair in pairs] if options.id_field else None,
-        groups=groups,
-        **score_report_option.columns_of({"score": scores}),
-    )
-    score_report_option.write(options, scored, {"score": metric})
-
-
-def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
-    """Yield chunks unchanged; advance a progress bar by the number of pairs in each chunk."""
-    with bar:
+def _with_bar(options: Options, chunks: Iterable[Chunk], total: int | None) -> Iterator[Chunk]:
+    """Yield chunks unchanged; show a progress bar of the pairs in them."""
+    with tqdm(total=total, unit=" pairs", disable=not options.has_bar) as bar:
         for chunk in chunks:
             yield chunk
             bar.update(len(chunk[0]))

@@ -9,8 +9,8 @@ import pytest
 
 from simllm import repair
 from simllm.errors import InputError
+from simllm.repair.experiment import RESULTS, SUMMARY
 from simllm.repair.results import read_results
-from simllm.repair.run import RESULTS, SUMMARY
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
 

@@ -40,7 +40,7 @@ def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
 
 def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
     """Check that a tool can write its output file, and that the file is none of the tool's inputs."""
-    output_file.check_output(file, inputs, overwrite)
+    output_file.check_output(file, overwrite, inputs)
     OutputFolder(file.parent).check_place()
     if not file.parent.is_dir():
         raise InputError(f"{file.parent}: no such folder")
