@@ -1,4 +1,4 @@
-"""The options that most subcommands have, such as `-o`, and the protection of what a command reads."""
+"""What the subcommands share: common options, protection of the input, metrics, and a table of results."""
 
 from __future__ import annotations
 

@@ -34,7 +34,85 @@ from simllm.repair.summary import SUMMARY, summarize, to_json
 VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
 
 
-def run_items(
+def run(
+    items: FilePath,
+    output: FilePath,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Run an experiment in which a language model repairs programs or summarizes code; write it into a
+    folder.
+
+    The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
+    resumes a stopped run and reuses the recorded replies.
+
+    Args:
+        items: A file of JSON lines with the items: incorrect programs with tests, or code to summarize.
+        output: The folder of the run.
+        progress: A function that is called after each attempt with the numbers of done and of all attempts.
+        **options: The fields of `simllm.repair.RunOptions`, such as `model` and `strategy`.
+
+    Returns:
+        The content of `summary.json`, such as pass rates and costs. The key "complete" tells whether all
+        attempts are finished.
+
+    Raises:
+        InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
+            all requests, or the run in `replay` has no reply to a request.
+    """
+    return run_with(Path(items), Path(output), RunOptions(**options), progress)
+
+
+def run_with(
+    items: Path, output: Path, options: RunOptions, progress: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """Run an experiment as `run` does, with its options in one object."""
+    replay = None if options.replay is None else Path(options.replay)
+    settings = _settings(options, None if replay is None else read_settings(replay))
+    if settings.judge is not None and registry.is_code_metric(settings.judge):
+        raise OptionError(
+            "{judge} {metric}: a metric for code; {judge} is for summaries. Programs are judged by their "
+            "tests, without {judge}",
+            metric=settings.judge,
+        )
+    # Only for its checks: a wrong rule is an error before any file is read.
+    comparison(settings.compare)
+    OutputFolder(output).check_apart([items, *([replay] if replay else [])])
+    rows = read_items(items, settings.judge is not None)
+    return _run_items(rows, settings, options, output, progress)
+
+
+def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
+    """Make the settings of a run; what is not given comes from the `recorded` run, if it is a replay."""
+    names = {one.name for one in fields(RunSettings)}
+    given = {name: value for name, value in vars(options).items() if name in names and value is not None}
+    if isinstance(options.parts, str):
+        given["parts"] = (options.parts,)
+    elif options.parts is not None:
+        given["parts"] = tuple(dict.fromkeys(options.parts))
+    if options.prompts is not None or recorded is None:
+        folder = None if options.prompts is None else Path(options.prompts)
+        given["prompts"] = dict(load_prompts(folder).texts)
+    if recorded is None:
+        if options.model is None:
+            raise OptionError("expected {model} NAME: the name of the model at the endpoint")
+        settings = RunSettings(**given)
+    else:
+        # The folder of a run may come from somebody else. It must neither choose a file that is loaded as a
+        # metric nor switch the sandbox off; only the caller may.
+        if recorded.judge and "=" in recorded.judge and options.judge is None:
+            message = "the run is judged by {metric}; to read this file or folder, give {judge} {metric}"
+            raise OptionError(message, metric=recorded.judge)
+        if recorded.unsafe and not options.unsafe:
+            raise OptionError("the run was made with {unsafe}; a replay needs {unsafe}, too")
+        settings = replace(recorded, **given)
+    if options.prices is not None:
+        settings = replace(settings, price=read_price(Path(options.prices), settings.model))
+    return settings
+
+
+def _run_items(
     items: list[RepairItem],
     settings: RunSettings,
     options: RunOptions,
@@ -174,82 +252,3 @@ def _with_items(
 ) -> Iterator[tuple[AttemptResult, RepairItem]]:
     by_id = {item.id: item for item in items}
     return ((attempt, by_id[attempt.item]) for attempt in attempts)
-
-
-def run(
-    items: FilePath,
-    output: FilePath,
-    *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    **options: Any,
-) -> dict[str, Any]:
-    """Run an experiment in which a language model repairs programs or summarizes code; write it into a
-    folder.
-
-    The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
-    resumes a stopped run and reuses the recorded replies.
-
-    Args:
-        items: A file of JSON lines with the items: incorrect programs with tests, or code to summarize.
-        output: The folder of the run.
-        progress: A function that is called after each attempt with the numbers of done and of all attempts.
-        **options: The fields of `simllm.repair.RunOptions`, such as `model` and `strategy`.
-
-    Returns:
-        The content of `summary.json`, such as pass rates and costs. The key "complete" tells whether all
-        attempts are finished.
-
-    Raises:
-        InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or the run in `replay` has no reply to a request.
-    """
-    return run_with(Path(items), Path(output), RunOptions(**options), progress)
-
-
-def run_with(
-    items: Path, output: Path, options: RunOptions, progress: Callable[[int, int], None]
-) -> dict[str, Any]:
-    """Run an experiment as `run` does, with its options in one object."""
-    replay = None if options.replay is None else Path(options.replay)
-    settings = _settings(options, None if replay is None else read_settings(replay))
-    if settings.judge is not None and registry.is_code_metric(settings.judge):
-        raise OptionError(
-            "{judge} {metric}: a metric for code; {judge} is for summaries. Programs are judged by their "
-            "tests, without {judge}",
-            metric=settings.judge,
-        )
-    # Only for its checks: a wrong rule is an error before any file is read.
-    comparison(settings.compare)
-    options.check_parallel()
-    OutputFolder(output).check_apart([items, *([replay] if replay else [])])
-    rows = read_items(items, settings.judge is not None)
-    return run_items(rows, settings, options, output, progress)
-
-
-def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
-    """Make the settings of a run; what is not given comes from the `recorded` run, if it is a replay."""
-    names = {one.name for one in fields(RunSettings)}
-    given = {name: value for name, value in vars(options).items() if name in names and value is not None}
-    if isinstance(options.parts, str):
-        given["parts"] = (options.parts,)
-    elif options.parts is not None:
-        given["parts"] = tuple(dict.fromkeys(options.parts))
-    if options.prompts is not None or recorded is None:
-        folder = None if options.prompts is None else Path(options.prompts)
-        given["prompts"] = dict(load_prompts(folder).texts)
-    if recorded is None:
-        if options.model is None:
-            raise OptionError("expected {model} NAME: the name of the model at the endpoint")
-        settings = RunSettings(**given)
-    else:
-        # The folder of a run may come from somebody else. It must neither choose a file that is loaded as a
-        # metric nor switch the sandbox off; only the caller may.
-        if recorded.judge and "=" in recorded.judge and options.judge is None:
-            message = "the run is judged by {metric}; to read this file or folder, give {judge} {metric}"
-            raise OptionError(message, metric=recorded.judge)
-        if recorded.unsafe and not options.unsafe:
-            raise OptionError("the run was made with {unsafe}; a replay needs {unsafe}, too")
-        settings = replace(recorded, **given)
-    if options.prices is not None:
-        settings = replace(settings, price=read_price(Path(options.prices), settings.model))
-    return settings

@@ -67,9 +67,6 @@ class RunOptions:
             for name in ("base_url", "model", "rate", "retries", "max_cost"):
                 if getattr(self, name) is not None:
                     raise OptionError(f"{{{name}}} goes with an endpoint; {{replay}} uses recorded replies")
-
-    def check_parallel(self) -> None:
-        """Check the number of attempts at the same time."""
         if not 1 <= self.parallel <= _MOST_PARALLEL:
             raise OptionError(
                 "{parallel} {number}: expected a whole number from 1 to {most:,}",

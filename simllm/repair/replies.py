@@ -1,4 +1,4 @@
-"""The record of a model's replies: each reply is written to the disk before it is used."""
+"""Replies of the model, from the endpoint or from records: a reply is on the disk before it is used."""
 
 from __future__ import annotations
 

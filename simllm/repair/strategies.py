@@ -1,4 +1,4 @@
-"""The jinja2 templates of the prompts, which users can replace by their own."""
+"""Strategies: the rounds of an attempt, the templates of their prompts, and the messages made from both."""
 
 from __future__ import annotations
 
