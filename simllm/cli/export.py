@@ -53,6 +53,7 @@ def run(options: Options) -> None:
         OutputFolder(options.web, playground.CONTENT).check_replaceable()
         playground.write_playground(SimLLM(options.model), options.web, options.int8)
         return
+    assert options.output is not None  # or else there is --web
     output_file.check_output(options.output, options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")

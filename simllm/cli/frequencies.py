@@ -56,7 +56,7 @@ def run(options: Options) -> None:
         raise InputError("expected -o FILE, to write the table to")
     if (options.ngrams is None) != (options.language is None):
         raise InputError("--ngrams K and --language NAME go together")
-    if options.ngrams is not None:
+    if options.ngrams is not None and options.language is not None:
         _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
         return
     output_file.check_output(options.output, options.overwrite)

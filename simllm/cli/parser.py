@@ -91,7 +91,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**keywords)
         self._complete = complete
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Complete the parser, and parse."""
         complete, self._complete = self._complete, None
         if complete:

@@ -101,8 +101,8 @@ def run(options: Options) -> int:
 
     judge = None
     if options.judge:
-        given = {"parallel": options.parallel, "retries": options.retries}
-        given = {name: value for name, value in given.items() if value is not None}
+        limits = (("parallel", options.parallel), ("retries", options.retries))
+        given = {name: value for name, value in limits if value is not None}
         judge = Judge(options.judge, options.model, **given)
     # Made before the mining, so that a wrong address is an error now, not after hours.
     client = judge.client() if judge else None
