@@ -18,7 +18,6 @@ from simllm.text_cleaning import encodable
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
     from simllm.analysis.score_report.pairs import ScoredPairs
-    from simllm.cli.score import Options as ScoreOptions
     from simllm.io.text_pairs import PairWithId
     from simllm.metric import SimLLM
     from simllm.metrics.interface import MetricScores
@@ -32,6 +31,15 @@ class ReportOptions(CommonOptions):
     """The options of a command with `--report`."""
 
     report: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ReportOptions):
+    """The options of a command whose report is about the pairs of one system."""
+
+    jsonl: Path | None = None
+    id_field: str | None = None
+    group_by: str | None = None
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
@@ -63,7 +71,7 @@ def check(options: ReportOptions) -> None:
         from simllm.io import svg_figure  # noqa: F401
 
 
-def read_groups(options: ScoreOptions) -> Groups:
+def read_groups(options: PairOptions) -> Groups:
     """Read the values of each field of `--group-by`, one for each pair.
 
     More than 12 different whole numbers become ranges such as "4 to 6".
@@ -129,7 +137,7 @@ def write(
 
 
 def write_for_pairs(
-    options: ScoreOptions,
+    options: PairOptions,
     groups: Groups,
     rows: Sequence[PairWithId],
     scored: Mapping[str, MetricScores],

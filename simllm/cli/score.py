@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
+import glob
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import report_option, results, score_by_metrics, score_files, shared_options
-from simllm.cli.report_option import Groups, ReportOptions
-from simllm.cli.results import print_mean
+from simllm.cli import report_option, results, score_by_metrics, shared_options
+from simllm.cli.report_option import Groups
+from simllm.cli.score_options import Options as Options
+from simllm.cli.score_options import add_options as add_options
 from simllm.errors import InputError
 from simllm.io import output_file, partial_file, tables
 from simllm.io.output_file import locked
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from simllm.scoring.scores import Scores
     from simllm.scoring.streaming import Chunk
 
+_SHOWN = 5  # warnings about single tables of several files
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
@@ -42,151 +44,13 @@ EXAMPLES = """examples:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(ReportOptions):
-    """The options of `simllm score`."""
-
-    # Where the pairs come from.
-    texts: list[str]
-    candidates: Path | None = None
-    references: Path | None = None
-    jsonl: Path | None = None
-    candidate_field: str = "candidate"
-    reference_field: str = "reference"
-    source_field: str = "source"
-    id_field: str | None = None
-    group_by: str | None = None
-    # Several files.
-    engine: str = "local"
-    address: str | None = None
-    actors: int | None = None
-    # Any metrics.
-    metrics: str | None = None
-    language: str | None = None
-    as_published: bool = False
-    largest_tree: int | None = None
-    # The learned metric.
-    model: str | None = None
-    pooling: str | None = None
-    similarity: str | None = None
-    frequencies: Path | None = None
-    mode: str = "exact"
-    on_long: str = "truncate"
-    measure: str = "similarity"
-    scale: str = "raw"
-    resume: bool = False
-
-    @property
-    def shown_scale(self) -> str:
-        """The scale of the shown scores."""
-        return "same" if self.measure == "same" else self.scale
-
-    def check(self, has_several_files: bool) -> None:
-        """Refuse options that have no effect on the chosen way of scoring."""
-        if self.measure == "same" and self.scale != "raw":
-            raise InputError("--measure same is a probability; it goes without --scale")
-        if self.jsonl is None:
-            only_json = ("candidate_field", "reference_field", "id_field")
-            shared_options.refuse(self, only_json, "goes with --jsonl FILE")
-        if self.metrics is None:
-            self.refuse_code_options()
-        if has_several_files:
-            if self.texts:
-                raise InputError("TEXT does not go with several files in --jsonl")
-            one_file = ("candidates", "references", "metrics", "resume", "overwrite", "report", "group_by")
-            shared_options.refuse(self, one_file, "does not go with several files in --jsonl")
-            if self.engine == "local":
-                shared_options.refuse(self, ("address", "actors"), "goes with --engine ray")
-            return
-        several = ("engine", "address", "actors")
-        shared_options.refuse(self, several, "goes with several files: --jsonl 'PATTERN'")
-        if self.metrics is not None:
-            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "scale", "measure"]
-            shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
-
-    def refuse_code_options(self) -> None:
-        """Refuse options that only metrics for code use."""
-        code = ("source_field", "language", "as_published", "largest_tree")
-        shared_options.refuse(self, code, "goes with metrics for code in --metrics")
-
-
-def add_options(score: argparse.ArgumentParser) -> None:
-    """Add the options of `simllm score` to its parser."""
-    score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
-    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one per line")
-    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
-    score.add_argument(
-        "--jsonl",
-        type=Path,
-        metavar="FILE",
-        help="pairs as JSON lines; - is standard input; a pattern such as '*.jsonl' names several files",
-    )
-    score.add_argument(
-        "--engine", choices=("local", "ray"), help="for many files: this process, or a Ray cluster"
-    )
-    score.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto; default: start one")
-    score.add_argument("--actors", type=int, metavar="N", help="of Ray; default: one on each processor")
-    score.add_argument("--candidate-field", metavar="NAME", help="default: %(default)s")
-    score.add_argument("--reference-field", metavar="NAME", help="default: %(default)s")
-    score.add_argument(
-        "--source-field", metavar="NAME",
-        help="for metrics of edits: the code before the change; default: %(default)s",
-    )  # fmt: skip
-    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
-    score.add_argument(
-        "--language", metavar="NAME", help="for metrics of code: the language of lines without `language`"
-    )
-    score.add_argument(
-        "--metrics", metavar="A,B,…",
-        help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
-    )  # fmt: skip
-    shared_options.add_code_options(score)
-    score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
-    score.add_argument(
-        "--similarity", metavar="NAME",
-        help="cosine, inverse-euclidean, or token by token precision, recall, f1; default: the model's",
-    )  # fmt: skip
-    score.add_argument(
-        "--frequencies", type=Path, metavar="FILE",
-        help="for precision, recall and f1: document frequencies that weigh tokens (see simllm frequencies); "
-        "default: the references'",
-    )  # fmt: skip
-    score.add_argument(
-        "--mode",
-        choices=("exact", "fast"),
-        help="the precision: exact (the default) or fast",
-    )
-    score.add_argument(
-        "--on-long", choices=("truncate", "window", "error"),
-        help="texts longer than the model reads: truncate (the default), window or error",
-    )  # fmt: skip
-    score.add_argument(
-        "--measure", choices=("similarity", "same"),
-        help="the score: similarity (the default), or the probability that both texts have the same meaning",
-    )  # fmt: skip
-    score.add_argument(
-        "--scale", choices=("raw", "percentile", "rating"),
-        help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
-        "the model was calibrated on (the included one: 1 to 5)",
-    )  # fmt: skip
-    score.add_argument(
-        "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
-    )  # fmt: skip
-    report_option.add_option(score)
-    score.add_argument(
-        "--group-by",
-        metavar="A,B,…",
-        help="for --report: fields of the JSON lines to group pairs by",
-    )
-
-
 def run(options: Options) -> None:
     """Run `simllm score`: read text pairs, score them and write a table."""
     # A pattern is not expanded by the shell if it is in quotes; many files would not fit a command line.
-    several = score_files.matching_files(options.jsonl)
+    several = _matching_files(options.jsonl)
     options.check(has_several_files=bool(several))
     if several:
-        score_files.run(options, several)
+        _score_files(options, several)
         return
     source = _choose_source(options)
     output_file.check_output(options.output, options.overwrite or options.resume)
@@ -334,7 +198,7 @@ def _write(options: Options, metric: SimLLM, chunks: Iterable[Chunk], messages: 
     results.tell(scores.warnings)
     count = len(scores.values)
     mean = f"mean {scale} score", float(scores.on(scale).mean())
-    print_mean(options, form, count, mean, scores.signature)
+    shared_options.print_mean(options, form, count, mean, scores.signature)
     return scores
 
 
@@ -350,3 +214,58 @@ def _frequencies(file: Path | None) -> Frequencies | None:
     from simllm.scoring.frequencies import Frequencies
 
     return Frequencies.load(file) if file else None
+
+
+def _matching_files(pattern: Path | None) -> list[Path]:
+    """Find the files that the value of `--jsonl` matches, sorted; none if the value is not a glob pattern."""
+    # A file may be called "a[1].jsonl".
+    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
+        return []
+    matches = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
+    found = [path for path in matches if not path.is_dir()]
+    if not found:
+        raise InputError(f"{pattern}: no file matches")
+    return found
+
+
+def _score_files(options: Options, sources: list[Path]) -> None:
+    """Score several files of JSON lines, write a table for each, and print a table with the mean score of
+    each.
+    """
+    if options.output is None:
+        raise InputError("expected -o FOLDER: each of the files gets a table there")
+    if options.actors is not None and options.actors < 1:
+        raise InputError(f"--actors {options.actors}: expected a whole number from 1")
+    form = options.format or "tsv"
+    if form == "text":
+        raise InputError("--format text: several files give tsv or json")
+    from simllm.analysis import sharded_scoring
+    from simllm.analysis.sharded_scoring import RayScoring, ShardSettings
+
+    engine = sharded_scoring.score_here
+    if options.engine == "ray":
+        engine = RayScoring(options.address, options.actors)
+    frequencies = None if options.frequencies is None else str(options.frequencies)
+    given = {"frequencies": frequencies, "scale": options.shown_scale, "format": form}
+    settings = shared_options.take(ShardSettings, vars(options) | given)
+    with shared_options.progress(options, " files") as progress:
+        summary = sharded_scoring.score_shards(sources, options.output, settings, engine, progress)
+    told = [f"{name}: {text}" for name, row in summary["tables"].items() for text in row.get("warnings", [])]
+    more = [f"and {len(told) - _SHOWN} more, in summary.json"] if told[_SHOWN:] else []
+    for message in (*told[:_SHOWN], *more):
+        warnings.warn(message, stacklevel=2)
+    table, shown = _table_of_files(summary["tables"]), tables.format_for(None, None)
+    tables.write(table, shown, None)
+    facts = table.summary
+    mean = f"mean {options.shown_scale} score", facts["mean"]
+    shared_options.print_mean(options, shown, facts["pairs"], mean, facts["signature"])
+
+
+def _table_of_files(scored: dict[str, Any]) -> tables.Table:
+    """Make a table with the pairs and the mean score of each file, from the facts about each output file."""
+    rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
+    # The mean of the files' means would weigh a pair in a small file more.
+    pairs = sum(count for _, count, _ in rows)
+    facts = {"pairs": pairs, "mean": sum(count * mean for _, count, mean in rows) / pairs}
+    signatures = {row["signature"] for row in scored.values()}
+    return tables.Table(("file", "pairs", "mean"), rows, {**facts, "signature": " ".join(sorted(signatures))})

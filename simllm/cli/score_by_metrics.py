@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from simllm.cli import report_option, results, shared_options
 from simllm.cli.report_option import Groups
-from simllm.cli.results import print_mean
 from simllm.errors import InputError
 from simllm.io import packages, tables
 from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
     from simllm.array_types import Floats
-    from simllm.cli.score import Options
+    from simllm.cli.score_options import Options
     from simllm.metrics.interface import Example, Metric, MetricScores
 
 
@@ -62,7 +61,9 @@ def run(options: Options, source: PairSource, groups: Groups) -> None:
     tables.write(table, form, options.output)
     for name, scores in scored.items():
         known = len(read.rows) - summary.get(f"left out of mean {name}", 0)
-        print_mean(options, form, known, (f"mean {name}", summary[f"mean {name}"]), scores.signature)
+        shared_options.print_mean(
+            options, form, known, (f"mean {name}", summary[f"mean {name}"]), scores.signature
+        )
     signatures = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
     report_option.write_for_pairs(options, groups, read.rows, scored, metrics, signatures)
 

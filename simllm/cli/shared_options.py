@@ -265,3 +265,17 @@ def write_table(
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
     summary = {**table.summary, **left_out, **results.tell(messages)}
     tables.write(replace(table, summary=summary), options.format, options.output)
+
+
+def print_mean(
+    options: CommonOptions, format_: str, pairs: int, mean: tuple[str, float], signature: str
+) -> None:
+    """Print mean and signature to standard error, because a TSV table has no place for them.
+
+    `mean` is the name of the mean, such as "mean raw score", and its value.
+    """
+    if format_ == "tsv" and not options.quiet:
+        name, value = mean
+        print(
+            f"simllm: {tables.format_count(pairs, 'pair')}, {name} {value:.4f}, {signature}", file=sys.stderr
+        )

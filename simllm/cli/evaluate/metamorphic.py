@@ -240,7 +240,7 @@ def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict
     OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
         # The lock keeps a second process from asking the same questions and writing into the same file.
-        record = AnswerRecord(options.out, options.command)
+        record = AnswerRecord(options.out, options.command or [])
         try:
             asked = record.ask_all(questions, options.parallel, options.timeout)
             # Only the progress is of interest; the answers are in the record.

@@ -148,7 +148,7 @@ def run(options: Options) -> None:
                 pass
             # Before the folder gets its name: after a refutation nothing is left.
             if options.prove:
-                _prove_folder(options, partial)
+                _prove_folder(options, options.prove, partial)
     if not options.quiet:
         _print(counts, rules)
     _warn(counts, given, options)
@@ -200,11 +200,11 @@ def _proven(
         yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
 
 
-def _prove_folder(options: Options, variant: Path) -> None:
+def _prove_folder(options: Options, command: str, variant: Path) -> None:
     """Run the command of `--prove`, such as a test suite, on the original and on the rewritten folder."""
     from simllm.perturb.code.proof import prove_by_command
 
-    proof = prove_by_command(options.prove, options.paths[0], variant)
+    proof = prove_by_command(command, options.paths[0], variant)
     if proof.verdict == "refuted":
         raise InputError(f"refuted, nothing is written: the command fails on the variants ({proof.reason})")
     if not options.quiet:
