@@ -347,7 +347,7 @@ def test_a_metric_of_code_is_no_judge(run, replay, server, write_items, tmp_path
 )
 def test_huge_numbers_are_refused(run, write_items, options):
     with pytest.raises(
-        InputError, match=f"--{next(iter(options))} 1000000.*: expected a whole number from 1 to"
+        InputError, match=f"^{next(iter(options))} 1000000.*: expected a whole number from 1 to"
     ):
         run(write_items(ITEM), **options)
 
