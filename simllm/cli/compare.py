@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import results, score_report_option
+from simllm.cli import report_option, results
+from simllm.cli.report_option import ReportOptions
 from simllm.errors import InputError
 from simllm.io import output_file, reading, tables
 from simllm.io.tables import format_count
@@ -20,12 +21,21 @@ if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
 
 FORMATS = ("text", "json", "latex")
-HELP = "compare systems, with intervals and significance tests"
 EXAMPLES = """examples:
   simllm compare -r references.txt -c a.txt b.txt c.txt
   simllm compare -r first.txt second.txt -c a.txt b.txt --over mean -f latex -o table.tex
   simllm compare -r references.txt -c a.txt b.txt --report compared.html
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ReportOptions):
+    """The options of `simllm compare`."""
+
+    references: list[Path]
+    candidates: list[Path]
+    over: str = "max"
+    model: str | None = None
 
 
 def add_options(compare: argparse.ArgumentParser) -> None:
@@ -38,15 +48,15 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         "-c", "--candidates", nargs="+", type=Path, required=True, metavar="FILE",
         help="candidates, one per line, a file for each system",
     )  # fmt: skip
-    compare.add_argument("--over", default="max", metavar="NAME", help="several references: max or mean")
-    score_report_option.add_option(compare)
+    compare.add_argument("--over", metavar="NAME", help="several references: max or mean")
+    report_option.add_option(compare)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm compare`: score and compare systems."""
     inputs = [*options.candidates, *options.references]
-    output_file.check_output(options.output, inputs, options.overwrite)
-    score_report_option.check(options, inputs)
+    output_file.check_output(options.output, options.overwrite)
+    report_option.check(options)
     # A second reader of standard input would get nothing.
     if sum(map(reading.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
@@ -84,10 +94,10 @@ def run(options: argparse.Namespace) -> None:
         from simllm.analysis.score_report import ScoredPairs
 
         joined = [" / ".join(several) for several in zip(*references, strict=True)]
-        scored = ScoredPairs(joined, systems, values, **score_report_option.columns_of(scores))
+        scored = ScoredPairs(joined, systems, values, **report_option.columns_of(scores))
         # The scores of several references are combined, and belong to no single pair of texts.
         explained = systems if len(references) == 1 else ()  # no words for several joined references
-        score_report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
+        report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
 
 
 def _drop_blank_end(columns: Sequence[list[str]]) -> int:

@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import results
+from simllm.cli.shared_options import CommonOptions
 from simllm.io import output_file, packages, tables
 from simllm.scoring.scores import CHANGED
 
@@ -18,11 +19,19 @@ if TYPE_CHECKING:
     from simllm.analysis.explanation import Explanation, Word
 
 FORMATS = ("text", "json", "html")
-HELP = "show which words make a score"
 EXAMPLES = """examples:
   simllm explain "adds two lists" "combines 2 arrays"
   simllm explain "adds two lists" "combines 2 arrays" -f html -o why.html
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm explain`."""
+
+    candidate: str
+    reference: str
+    model: str | None = None
 
 
 def add_options(explain: argparse.ArgumentParser) -> None:
@@ -31,9 +40,9 @@ def add_options(explain: argparse.ArgumentParser) -> None:
     explain.add_argument("reference", metavar="REFERENCE")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm explain`: score two texts and show each word's contribution."""
-    output_file.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 

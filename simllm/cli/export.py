@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 
 FORMATS: tuple[str, ...] = ()
-HELP = "write the model as ONNX, or as a web page that scores in the browser"
 EXAMPLES = """examples:
   simllm export -o model.onnx
   simllm export --web playground
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm export`."""
+
+    web: Path | None = None
+    int8: bool = False
+    model: str | None = None
 
 
 def add_options(export: argparse.ArgumentParser) -> None:
@@ -29,7 +39,7 @@ def add_options(export: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm export`: write the model to an ONNX file, or the playground to a folder."""
     if (options.output is None) == (options.web is None):
         raise InputError("expected either -o FILE, to write the ONNX model to, or --web FOLDER")
@@ -43,7 +53,8 @@ def run(options: argparse.Namespace) -> None:
         OutputFolder(options.web, playground.CONTENT).check_replaceable()
         playground.write_playground(SimLLM(options.model), options.web, options.int8)
         return
-    output_file.check_output(options.output, [], options.overwrite)
+    assert options.output is not None  # or else there is --web
+    output_file.check_output(options.output, options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
     from simllm.model.export import export_onnx

@@ -10,14 +10,15 @@ import argparse
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, reading
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
 WALKED = ("references",)
-HELP = "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU"
 EXAMPLES = """examples:
   simllm frequencies references.txt -o frequencies.json
   simllm score -c c.txt -r r.txt --similarity f1 --frequencies frequencies.json
@@ -25,6 +26,16 @@ EXAMPLES = """examples:
   simllm score --jsonl fixes.jsonl --metrics crystalbleu=shared.json
 """
 _LARGEST = 1_000_000  # bytes; larger files are generated code or data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm frequencies`."""
+
+    references: Path
+    ngrams: int | None = None
+    language: str | None = None
+    model: str | None = None
 
 
 def add_options(frequencies: argparse.ArgumentParser) -> None:
@@ -39,16 +50,16 @@ def add_options(frequencies: argparse.ArgumentParser) -> None:
     frequencies.add_argument("--language", metavar="NAME", help="with --ngrams: the language of the code")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm frequencies`: write counts of tokens or n-grams as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
     if (options.ngrams is None) != (options.language is None):
         raise InputError("--ngrams K and --language NAME go together")
-    if options.ngrams is not None:
+    if options.ngrams is not None and options.language is not None:
         _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
         return
-    output_file.check_output(options.output, [options.references], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)
@@ -71,7 +82,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
-    output_file.check_output(output, found, overwrite)
+    output_file.check_output(output, overwrite, found)
     shared = crystalbleu.count_shared(_texts(found), language, k)
     if not shared:
         raise InputError(f"{place}: no code")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from dataclasses import dataclass
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
-HELP = "describe a model folder"
 EXAMPLES = """examples:
   simllm info
   simllm info --model my/model -f json
@@ -16,9 +16,16 @@ EXAMPLES = """examples:
 _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_spearman")
 
 
-def run(options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm info`."""
+
+    model: str | None = None
+
+
+def run(options: Options) -> None:
     """Run `simllm info`: write a table of facts about a model."""
-    output_file.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     from simllm.metric import SimLLM
     from simllm.model.saved_model import default_model
 

@@ -1,4 +1,4 @@
-"""Preparation of standard input, standard output and standard error at the start of a command."""
+"""The frame of every command: its standard streams, warnings, errors and exit status."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from simllm.cli import parse
+from simllm.cli.parser import parse
 from simllm.cli.shared_options import guarded_outputs
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.io.tables import on_one_line
 
 STANDARD_OUTPUT = "standard output"
@@ -75,6 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         warnings.filters[:] = [  # type: ignore[index]
             ("default" if action == "error" else action, *rest) for action, *rest in warnings.filters
         ]
+        options = argparse.Namespace(flags={})
         try:
             options = _parse(arguments)
             # A library may repeat a warning for each batch.
@@ -86,7 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
             # Here, not at exit of Python, where an error can no longer change the status.
             sys.stdout.flush()
         except InputError as error:
-            _say(f"error: {error}")
+            message = error.with_flags(options.flags) if isinstance(error, OptionError) else error
+            _say(f"error: {message}")
             return 2
         except OSError as error:
             return _end_after(error)

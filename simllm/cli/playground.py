@@ -8,26 +8,35 @@ import signal
 import sys
 import tempfile
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.io import loopback_server
 
 FORMATS: tuple[str, ...] = ()
 OUTPUT = None
-HELP = "try the metric in the browser, on a page that only this machine can reach"
 EXAMPLES = """example:
   simllm playground --open
 """
-_PORT = 8643
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm playground`."""
+
+    port: int = 8643
+    open: bool = False
+    model: str | None = None
 
 
 def add_options(playground: argparse.ArgumentParser) -> None:
     """Add the options of `simllm playground` to its parser."""
-    playground.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}; 0 takes a free one")
+    playground.add_argument("--port", type=int, help="default: %(default)s; 0 takes a free one")
     playground.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm playground`: serve the page until the user presses Ctrl+C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the temporary folder is removed
     with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:

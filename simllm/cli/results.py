@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-from simllm.io.tables import format_count
 
 
 @contextlib.contextmanager
@@ -32,15 +28,3 @@ def tell(messages: Sequence[str]) -> dict[str, Any]:
     for message in messages:
         warnings.warn(message, stacklevel=2)
     return {"warnings": list(messages)} if messages else {}
-
-
-def print_mean(
-    options: argparse.Namespace, format_: str, pairs: int, mean: tuple[str, float], signature: str
-) -> None:
-    """Print mean and signature to standard error, because a TSV table has no place for them.
-
-    `mean` is the name of the mean, such as "mean raw score", and its value.
-    """
-    if format_ == "tsv" and not options.quiet:
-        name, value = mean
-        print(f"simllm: {format_count(pairs, 'pair')}, {name} {value:.4f}, {signature}", file=sys.stderr)

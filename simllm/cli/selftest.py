@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
-HELP = "check scores and speed on this machine"
 EXAMPLES = """example:
   simllm selftest
 """
@@ -19,13 +19,20 @@ TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # largest allowed difference from a g
 _TEXTS = 500
 
 
-def run(options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm selftest`."""
+
+    model: str | None = None
+
+
+def run(options: Options) -> None:
     """Run `simllm selftest`: compare scores with the golden scores of the model folder, and measure the
     speed.
 
     A difference above the tolerance is an error after the table is written.
     """
-    output_file.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     import torch
 
     from simllm.analysis import golden_scores

@@ -1,4 +1,4 @@
-"""The options that most subcommands have, such as `-o`, and the protection of what a command reads."""
+"""What the subcommands share: common options, protection of the input, metrics, and a table of results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import contextlib
 import glob
 import os
 import stat
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,64 @@ if TYPE_CHECKING:
 MODEL = ("FOLDER", "a model folder; default: the included one")
 OUTPUT = ("FILE", "write to FILE, not to stdout")
 _FILES, _FOLDERS = ("output", "report"), ("out", "web")  # the options that name what a command writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """The options that most subcommands have; `format` and `output` are None if they are not given."""
+
+    format: str | None = None
+    output: Path | None = None
+    overwrite: bool = False
+    quiet: bool = False
+
+    @property
+    def has_bar(self) -> bool:
+        """Whether a progress bar is shown."""
+        return not self.quiet and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def progress(options: CommonOptions, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar while a `with` block works; the block calls it with the numbers of done and of all.
+
+    Ctrl+C in the block ends a command that the same command continues.
+    """
+    from tqdm import tqdm
+
+    with tqdm(unit=unit, disable=not options.has_bar) as bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        try:
+            yield advance
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
+
+
+Options = TypeVar("Options")
+
+
+def take(cls: type[Options], values: Mapping[str, Any], **more: Any) -> Options:
+    """Make a dataclass from `more`, and from the values of the same names as its fields."""
+    return cls(**{one.name: values[one.name] for one in fields(cls) if one.name in values} | more)  # type: ignore[arg-type]
+
+
+def defaults(cls: type) -> dict[str, Any]:
+    """Return the defaults of a dataclass's fields by name."""
+    return {one.name: one.default for one in fields(cls) if one.default is not MISSING}
+
+
+def refuse(options: CommonOptions, names: Iterable[str], reason: str) -> None:
+    """Refuse options that are not at their defaults; `reason` ends the message, as in "goes with --jsonl
+    FILE".
+    """
+    known = defaults(type(options))
+    for name in names:
+        if getattr(options, name) != known[name]:
+            raise InputError(f"--{name.replace('_', '-')} {reason}")
 
 
 def add_options(
@@ -129,19 +188,10 @@ def _paths_in(value: Any) -> list[Path]:
     return found
 
 
-def refuse(options: argparse.Namespace, defaults: Mapping[str, Any], reason: str) -> None:
-    """Refuse options that differ from their `defaults`; `reason` ends the message, as in "goes with --jsonl
-    FILE".
-    """
-    for name, default in defaults.items():
-        if getattr(options, name) != default:
-            raise InputError(f"--{name.replace('_', '-')} {reason}")
-
-
 Result = TypeVar("Result")
 
 
-def add_option(command: argparse._ActionsContainer) -> None:
+def add_metrics_option(command: argparse._ActionsContainer) -> None:
     """Add the option `--metrics`, a comma-separated list of metric names, to a command's parser."""
     command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
 
@@ -174,19 +224,19 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+def with_code_options(names: Iterable[str], as_published: bool, largest_tree: int | None) -> list[str]:
     """Turn options for metrics of code into arguments in the names: "rpsr" becomes "rpsr=5000".
 
     Names that have an argument, and names of other metrics, stay unchanged.
     """
     from simllm.metrics.code.built_in import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
 
-    largest = options.largest_tree
-    if largest is not None and largest < 1:
-        raise InputError(f"--largest-tree {largest}: expected 1 or more")
-    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if options.as_published else {}
-    if largest is not None:
-        arguments |= {name: str(largest) for name, kind in CODE_METRICS.items() if kind.argument == NODES}
+    if largest_tree is not None and largest_tree < 1:
+        raise InputError(f"--largest-tree {largest_tree}: expected 1 or more")
+    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if as_published else {}
+    if largest_tree is not None:
+        bounded = (name for name, kind in CODE_METRICS.items() if kind.argument == NODES)
+        arguments |= dict.fromkeys(bounded, str(largest_tree))
     return [f"{name}={arguments[name]}" if name in arguments else name for name in names]
 
 
@@ -207,7 +257,7 @@ def compute_for_each(
 
 
 def write_table(
-    table: tables.Table, missing: dict[str, str], options: argparse.Namespace, messages: Sequence[str] = ()
+    table: tables.Table, missing: dict[str, str], options: CommonOptions, messages: Sequence[str] = ()
 ) -> None:
     """Write a table of results with its warnings, and warn about unavailable metrics."""
     for name, remedy in missing.items():
@@ -215,3 +265,17 @@ def write_table(
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
     summary = {**table.summary, **left_out, **results.tell(messages)}
     tables.write(replace(table, summary=summary), options.format, options.output)
+
+
+def print_mean(
+    options: CommonOptions, format_: str, pairs: int, mean: tuple[str, float], signature: str
+) -> None:
+    """Print mean and signature to standard error, because a TSV table has no place for them.
+
+    `mean` is the name of the mean, such as "mean raw score", and its value.
+    """
+    if format_ == "tsv" and not options.quiet:
+        name, value = mean
+        print(
+            f"simllm: {tables.format_count(pairs, 'pair')}, {name} {value:.4f}, {signature}", file=sys.stderr
+        )

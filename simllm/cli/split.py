@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 
-HELP = "split items into training, validation and test data, or into folds"
 EXAMPLES = """examples:
   simllm split items.csv --method holdout --test 0.3 --stratify gold,suite --seed 0 -o split.csv
   simllm split items.csv --method k-fold --folds 5 --group project -o folds.csv
@@ -24,11 +25,25 @@ MODEL = None
 FORMATS: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm split`."""
+
+    items: Path
+    method: str = "holdout"
+    test: float | None = None
+    validation: float | None = None
+    folds: int | None = None
+    stratify: str = ""
+    group: str | None = None
+    seed: int = 0
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm split` to its parser."""
     command.add_argument("items", type=Path, metavar="FILE", help="CSV or JSON lines, a row an item")
     command.add_argument(
-        "--method", default="holdout", choices=("holdout", "k-fold", "leave-one-out", "leave-one-group-out"),
+        "--method", choices=("holdout", "k-fold", "leave-one-out", "leave-one-group-out"),
         help="default: %(default)s",
     )  # fmt: skip
     command.add_argument(
@@ -41,14 +56,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--validation", type=float, metavar="X", help="holdout: share of validation items; default: 0"
     )
     command.add_argument("--folds", type=int, metavar="K", help="k-fold: number of folds; default: 10")
-    command.add_argument("--stratify", default="", metavar="A,B,…", help="columns to spread evenly")
+    command.add_argument("--stratify", metavar="A,B,…", help="columns to spread evenly")
     command.add_argument("--group", metavar="NAME", help="column; items with the same value stay together")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
+    command.add_argument("--seed", type=int, metavar="N", help="default: %(default)s")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm split`: write the rows with a new column, `split` or `fold` (a number from 1)."""
-    output_file.check_output(options.output, [options.items], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
     if options.method != "k-fold" and options.folds is not None:

@@ -1,9 +1,8 @@
-"""The real path of a file: its absolute path after following all symbolic links."""
+"""Output files: checks before a command writes them, atomic writing, and locks."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import stat
@@ -23,7 +22,7 @@ def real(path: Path) -> Path:
 _LONGEST_STEM = 200  # bytes of a name that a temporary name repeats; most file systems allow 255 in all
 
 
-def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
+def check_output(file: Path | None, overwrite: bool, inputs: Iterable[Path] = ()) -> None:
     """Check that a command may write its output file, before the command does long work.
 
     An existing file needs `overwrite`, except if the file is empty, a pipe or a device. No input, nor a file
@@ -191,6 +190,11 @@ def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
     The lock is a file `.NAME` + `suffix` beside it. Only processes that call this function respect the lock;
     it ends with a killed process. A lock that another process has is an `InputError`.
     """
+    # Not the package filelock: most versions empty or remove a user's file that has the name of the lock.
+    try:
+        import fcntl  # late, because Windows lacks it, where scores need no lock
+    except ModuleNotFoundError:
+        raise InputError(f"{path}: cannot be locked, because this system has no fcntl") from None
     lock = hidden_path(path, suffix)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)

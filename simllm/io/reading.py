@@ -1,4 +1,4 @@
-"""Reading of text files line by line: plain or compressed (`.gz`) files, and standard input."""
+"""Reading of text lines, JSON objects and CSV rows: plain files, compressed files (`.gz`), standard input."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from simllm.text_cleaning import encodable
 
 LONGEST_LINE = 1 << 26  # bytes; a file without line ends must not fill the memory
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -101,7 +102,7 @@ def parsed(line: str, where: str, expected: str = "one object on each line") -> 
     try:
         row = json.loads(line, object_pairs_hook=partial(_object, where))
         # Only an escape can give a lone surrogate: the line itself was decoded from UTF-8.
-        if "\\u" in line:
+        if _SURROGATE.search(line):
             row = _encodable(row)
     except InputError:
         raise

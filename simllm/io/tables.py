@@ -1,4 +1,4 @@
-"""File names as printable text, also those with control characters or bytes that are not UTF-8."""
+"""Results as tables (text, JSON, TSV and LaTeX), and the formatting of names, counts and numbers."""
 
 from __future__ import annotations
 
@@ -205,7 +205,9 @@ def _cell(value: Any, exact: bool = False) -> str:
 
 def on_one_line(text: str) -> str:
     """Put a text on one line, and remove control characters, which could disturb the terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in encodable(text)).split())
+    if not text.isprintable():  # neither are the surrogates that UTF-8 cannot encode
+        text = "".join(c if c.isprintable() else " " for c in encodable(text))
+    return " ".join(text.split())
 
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}

@@ -30,7 +30,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import simllm
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.io.tables import on_one_line
 
 Message = dict[str, str]  # role and content
@@ -159,7 +159,7 @@ class ChatClient:
     def __init__(self, base_url: str | None, retries: int = 5) -> None:
         url = base_url or os.environ.get(_URL, "")
         if not url:
-            raise InputError(f"expected --base-url URL, or {_URL}: where should the requests go?")
+            raise OptionError(f"expected {{base_url}} URL, or {_URL}: where should the requests go?")
         self._key = os.environ.get(_KEY, "").strip()
         try:
             parts = urlsplit(url)
@@ -171,7 +171,7 @@ class ChatClient:
         if not is_address or not re.fullmatch("[!-~]+", url):
             raise InputError(f"{self._short(url)}: expected an address such as http://localhost:8000/v1")
         if retries < 0:
-            raise InputError(f"--retries {retries}: expected a whole number from 0")
+            raise OptionError("{retries} {number}: expected a whole number from 0", number=retries)
         if not re.fullmatch("[!-~]*", self._key):
             raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
         self._address, self._retries = parts, retries

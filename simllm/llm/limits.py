@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build
 from simllm.llm.endpoint import MOST_TOKENS, ChatReply, LostReplyError
@@ -52,10 +52,10 @@ class RequestBudget:
 
     def __init__(self, price: Price | None, most_cost: float | None, rate: float | None) -> None:
         if most_cost is not None and price is None:
-            raise InputError("--max-cost needs --prices FILE")
-        for name, value in (("--max-cost", most_cost), ("--rate", rate)):
+            raise OptionError("{max_cost} needs {prices} FILE")
+        for name, value in (("max_cost", most_cost), ("rate", rate)):
             if value is not None and not value > 0:
-                raise InputError(f"{name} {value}: expected a positive number")
+                raise OptionError(f"{{{name}}} {value}: expected a positive number")
         self._price, self._most_cost = price, most_cost
         self._seconds = 60 / rate if rate else 0.0
         self._lock = threading.Lock()
@@ -83,6 +83,6 @@ class RequestBudget:
             return
         cost = self._price.of(reply.prompt_tokens, reply.completion_tokens)
         if cost is None:
-            raise InputError("--max-cost: the endpoint does not report tokens")
+            raise OptionError("{max_cost}: the endpoint does not report tokens")
         with self._lock:
             self._cost += cost

@@ -23,6 +23,20 @@ The words of this package:
   relative patch size ratio, edits of the patch / edits of the fix.
 """
 
-from simllm.repair.run import run
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["run"]
+from simllm.repair.options import RunOptions
+
+if TYPE_CHECKING:
+    from simllm.repair.experiment import run
+
+__all__ = ["RunOptions", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, because `run` needs packages of the extra `repair`, and the options do not.
+    if name == "run":
+        from importlib import import_module
+
+        return import_module("simllm.repair.experiment").run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

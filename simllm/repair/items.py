@@ -1,4 +1,4 @@
-"""The input of `simllm repair`: incorrect programs with tests, or code to summarize."""
+"""Items of a run: incorrect programs with tests, or code to summarize; and the import of TutorCode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of all judges, and the judgement that a judge returns."""
+"""Judges of replies: of programs by their tests, and of summaries by a metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a model's replies: each reply is written to the disk before it is used."""
+"""Replies of the model, from the endpoint or from records: a reply is on the disk before it is used."""
 
 from __future__ import annotations
 
@@ -84,42 +84,6 @@ def _by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[ReplyPlace, Ra
         attempt, round_, status = numbers
         found[ReplyPlace(request, item, attempt, round_)] = RawReply(status, body)
     return found
-
-
-_MOST_PARALLEL = 1000
-
-
-@dataclass(frozen=True)
-class Source:
-    """The source of the replies, and limits for the requests.
-
-    Attributes:
-        base_url: The address of the endpoint; None for the value of the environment variable OPENAI_BASE_URL.
-        retries: The largest number of times that a failed request is repeated.
-        parallel: The number of attempts at the same time.
-        rate: The largest number of requests in a minute; None for no limit.
-        most_cost: The total cost, in the currency of the prices, after which no more requests are sent; None
-            for no limit.
-        replay: The folder of a run whose recorded replies are used; None for an endpoint.
-    """
-
-    base_url: str | None = None
-    retries: int = 5
-    parallel: int = 1
-    rate: float | None = None
-    most_cost: float | None = None
-    replay: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.parallel <= _MOST_PARALLEL:
-            raise InputError(
-                f"--parallel {self.parallel}: expected a whole number from 1 to {_MOST_PARALLEL:,}"
-            )
-
-
-def make_client(source: Source) -> ChatClient:
-    """Make the client of the source's endpoint."""
-    return ChatClient(source.base_url, source.retries)
 
 
 class Replies:

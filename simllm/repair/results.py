@@ -1,4 +1,4 @@
-"""The results of attempts, stored in `results.jsonl`."""
+"""Results of attempts, stored in `results.jsonl`, with their patches and statistics."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build
@@ -54,15 +54,17 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= _MOST_ATTEMPTS:
-            raise InputError(
-                f"--attempts {self.attempts}: expected a whole number from 1 to {_MOST_ATTEMPTS:,}"
+            raise OptionError(
+                "{attempts} {number}: expected a whole number from 1 to {most:,}",
+                number=self.attempts,
+                most=_MOST_ATTEMPTS,
             )
         if (self.judge is None) != (self.bar is None):
-            raise InputError("--judge METRIC and --bar X go together")
+            raise OptionError("{judge} METRIC and {bar} X go together")
         if self.bar is not None and not math.isfinite(self.bar):
-            raise InputError(f"--bar {self.bar}: expected a finite number")
+            raise OptionError("{bar} {number}: expected a finite number", number=self.bar)
         if self.judge and (self.shows_output or self.compare != "lines" or self.unsafe):
-            raise InputError("--show-output, --compare and --unsafe are for programs, not for summaries")
+            raise OptionError("{shows_output}, {compare} and {unsafe} are for programs, not for summaries")
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""The jinja2 templates of the prompts, which users can replace by their own."""
+"""Strategies: the rounds of an attempt, the templates of their prompts, and the messages made from both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.execution.verdicts import VERDICTS
 from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
@@ -157,7 +157,7 @@ def _read(folder: Path) -> dict[str, str]:
     return {path.name: whole_text(path) for path in paths}
 
 
-PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request
+PARTS = ("guidance", "solution", "tests")  # what can be added to a single request
 SCORE = "score"
 MOST_ROUNDS = 1000
 _FILE = "strategies.json"
@@ -195,9 +195,9 @@ def load_strategy(
     strategy has.
     """
     if unknown := [part for part in parts if part not in PARTS]:
-        raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
+        raise OptionError("{parts} {part}: expected any of {all}", part=unknown[0], all=", ".join(PARTS))
     if is_summary and set(parts) - {"guidance"}:
-        raise InputError("--with: a summary has only guidance to add")
+        raise OptionError("{parts}: a summary has only guidance to add")
     kind = "summaries" if is_summary else "programs"
     known = _read_strategies(prompts).get(kind, {})
     if name not in known:
@@ -209,7 +209,7 @@ def load_strategy(
         raise InputError(f"{_FILE}: the strategy {name} has no round")
     if parts:
         if name != "single":
-            raise InputError(f"--with goes with the strategy single; {name} has its own parts")
+            raise OptionError("{parts} goes with the strategy single; {name} has its own parts", name=name)
         # A request with all parts has templates of its own, with a message for each part.
         whole = set(parts) == set(PARTS)
         found = known.get(_ALL_PARTS, found) if whole else [replace(found[0], adds=tuple(parts))]
@@ -219,9 +219,11 @@ def load_strategy(
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
     """Cut a strategy after a number of rounds, or lengthen it by repeating its last round."""
     if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"--rounds {rounds}: expected a whole number from 1 to {MOST_ROUNDS:,}")
+        message = "{rounds} {number}: expected a whole number from 1 to {most:,}"
+        raise OptionError(message, number=rounds, most=MOST_ROUNDS)
     if rounds > len(found) and not found[-1].repeats:
-        raise InputError(f"--rounds {rounds}: the strategy {name} has {len(found)}")
+        message = "{rounds} {number}: the strategy {name} has {found}"
+        raise OptionError(message, number=rounds, name=name, found=len(found))
     return found[:rounds] + [found[-1]] * (rounds - len(found))
 
 

@@ -56,6 +56,26 @@ def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
     assert done.stdout == f"{tmp_path}/report/report.html\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "expected --model NAME: the name of the model at the endpoint"),
+        (("--model", "M"), "expected --base-url URL, or OPENAI_BASE_URL: where should the requests go?"),
+        (("--model", "M", "--max-cost", "1"), "--max-cost needs --prices FILE"),
+        (("--model", "M", "--with", "hints"), "--with hints: expected any of guidance, solution, tests"),
+        (("--model", "M", "--bar", "1"), "--judge METRIC and --bar X go together"),
+        (
+            ("--model", "M", "--judge", "jaccard", "--bar", "1", "--show-output"),
+            "--show-output, --compare and --unsafe are for programs, not for summaries",
+        ),
+        (("--replay", "x", "--rate", "1"), "--rate goes with an endpoint; --replay uses recorded replies"),
+    ],
+)
+def test_errors_name_the_flags(server, file, tmp_path, words, message):
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert (done.returncode, done.stderr) == (2, f"simllm: error: {message}\n")
+
+
 def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F811
     items = [ITEM | {"id": name, "group": name} for name in ("all", "other")]
     file.write_text("".join(json.dumps(item) + "\n" for item in items))

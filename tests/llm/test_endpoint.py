@@ -183,7 +183,7 @@ def test_a_key_that_cannot_be_sent_is_refused(monkeypatch, key):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        (None, "expected --base-url URL, or OPENAI_BASE_URL"),
+        (None, "expected base_url URL, or OPENAI_BASE_URL"),
         ("localhost:8000", "localhost:8000: expected an address such as http://localhost:8000/v1"),
         ("ftp://host/v1", "expected an address"),
         ("http://[", "expected an address"),

@@ -9,8 +9,8 @@ import pytest
 
 from simllm import repair
 from simllm.errors import InputError
+from simllm.repair.experiment import RESULTS, SUMMARY
 from simllm.repair.results import read_results
-from simllm.repair.run import RESULTS, SUMMARY
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
 
@@ -119,26 +119,26 @@ NO_ENDPOINT = {"model": None, "base_url": None, "retries": None}
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": None}, "expected --model NAME"),
+        ({"model": None}, "expected model NAME"),
         ({"model": "N"}, r"holds a run with other settings \(model\); name another folder"),
         ({"attempts": 2}, r"holds a run with other settings \(attempts\)"),
-        ({"attempts": 0}, "--attempts 0: expected a whole number from 1"),
-        ({"parallel": 0}, "--parallel 0: expected a whole number from 1"),
-        ({"retries": -1}, "--retries -1: expected a whole number from 0"),
-        ({"rate": 0}, "--rate 0: expected a positive number"),
-        ({"max_cost": 1}, "--max-cost needs --prices FILE"),
-        ({"judge": "jaccard"}, "--judge METRIC and --bar X go together"),
-        ({"judge": "jaccard", "bar": float("nan")}, "--bar nan: expected a finite number"),
-        ({"parts": "hints"}, "--with hints: expected any of guidance, solution, tests"),
+        ({"attempts": 0}, "^attempts 0: expected a whole number from 1"),
+        ({"parallel": 0}, "^parallel 0: expected a whole number from 1"),
+        ({"retries": -1}, "^retries -1: expected a whole number from 0"),
+        ({"rate": 0}, "^rate 0: expected a positive number"),
+        ({"max_cost": 1}, "^max_cost needs prices FILE"),
+        ({"judge": "jaccard"}, "^judge METRIC and bar X go together"),
+        ({"judge": "jaccard", "bar": float("nan")}, "^bar nan: expected a finite number"),
+        ({"parts": "hints"}, "^parts hints: expected any of guidance, solution, tests"),
         ({"judge": "no-such", "bar": 1.0}, "line 1: missing key reference"),
         ({"compare": "loose"}, "comparison 'loose': expected one of"),
         ({"prompts": "none"}, "none: cannot be read"),
         (NO_ENDPOINT | {"replay": "none"}, "none: has no settings.json; expected the folder of a run"),
-        (NO_ENDPOINT | {"replay": "run", "model": "M"}, "--model goes with an endpoint; --replay uses"),
-        (NO_ENDPOINT | {"replay": "run", "base_url": "http://localhost"}, "--base-url goes with an endpoint"),
-        (NO_ENDPOINT | {"replay": "run", "rate": 60}, "--rate goes with an endpoint"),
-        (NO_ENDPOINT | {"replay": "run", "retries": 5}, "--retries goes with an endpoint"),
-        (NO_ENDPOINT | {"replay": "run", "max_cost": 1}, "--max-cost goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "model": "M"}, "^model goes with an endpoint; replay uses"),
+        (NO_ENDPOINT | {"replay": "run", "base_url": "http://localhost"}, "^base_url goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "rate": 60}, "^rate goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "retries": 5}, "^retries goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "max_cost": 1}, "^max_cost goes with an endpoint"),
     ],
 )
 def test_wrong_options(run, server, write_items, options, message):
@@ -174,7 +174,7 @@ def test_largest_cost(run, server, write_items, tmp_path):
     assert summary["open attempts"] == 2
     assert "the largest cost (0.0003) is reached" in summary["first open attempt"]
     server.usage = lambda body: None
-    with pytest.raises(InputError, match="--max-cost: the endpoint does not report tokens"):
+    with pytest.raises(InputError, match="max_cost: the endpoint does not report tokens"):
         run(write_items(*items(5)), attempts=1, prices=prices, max_cost=1)
 
 
@@ -334,7 +334,7 @@ def test_a_command_with_a_wrong_model_can_be_corrected(run, server, write_items,
 
 def test_a_metric_of_code_is_no_judge(run, replay, server, write_items, tmp_path):
     file = write_items(ITEM)
-    with pytest.raises(InputError, match="--judge lemod: a metric for code; --judge is for summaries"):
+    with pytest.raises(InputError, match=r"^judge lemod: a metric for code; judge is for summaries"):
         run(file, judge="lemod", bar=0.5)
     assert not (tmp_path / "run").exists()
     assert not server.requests
@@ -347,7 +347,7 @@ def test_a_metric_of_code_is_no_judge(run, replay, server, write_items, tmp_path
 )
 def test_huge_numbers_are_refused(run, write_items, options):
     with pytest.raises(
-        InputError, match=f"--{next(iter(options))} 1000000.*: expected a whole number from 1 to"
+        InputError, match=f"^{next(iter(options))} 1000000.*: expected a whole number from 1 to"
     ):
         run(write_items(ITEM), **options)
 
@@ -379,7 +379,7 @@ def test_a_run_of_somebody_else_runs_nothing_and_reads_no_other_file(
     assert not (tmp_path / "again").exists()
     settings.write_text(json.dumps(recorded | {"judge": "simllm=elsewhere", "bar": 0.5}))
     with pytest.raises(
-        InputError, match="judged by simllm=elsewhere; to read this file or folder, give --judge"
+        InputError, match="judged by simllm=elsewhere; to read this file or folder, give judge"
     ):
         replay(file)
 

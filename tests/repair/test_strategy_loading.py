@@ -12,11 +12,11 @@ from simllm.repair.strategies import load_prompts, load_strategy
     ("arguments", "message"),
     [
         (("other",), "strategy 'other': expected one of single, multi-regenerate, cref"),
-        (("cref", ["tests"]), "--with goes with the strategy single; cref has its own parts"),
-        (("single", ["hints"]), "--with hints: expected any of guidance, solution, tests"),
-        (("single", [], 2), "--rounds 2: the strategy single has 1"),
-        (("cref", [], 0), "--rounds 0: expected a whole number from 1 to 1,000"),
-        (("single", ["tests"], None, True), "--with: a summary has only guidance to add"),
+        (("cref", ["tests"]), "parts goes with the strategy single; cref has its own parts"),
+        (("single", ["hints"]), "parts hints: expected any of guidance, solution, tests"),
+        (("single", [], 2), "rounds 2: the strategy single has 1"),
+        (("cref", [], 0), "rounds 0: expected a whole number from 1 to 1,000"),
+        (("single", ["tests"], None, True), "parts: a summary has only guidance to add"),
         (("multi-regenerate", [], None, True), "strategy 'multi-regenerate': expected one of single, cref"),
     ],
 )

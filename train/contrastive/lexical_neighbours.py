@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    output_file.check_output(out, [corpus], overwrite)
+    output_file.check_output(out, overwrite, [corpus])
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
     cleaned = (clean(line) for _, line in reading.read_lines(corpus))

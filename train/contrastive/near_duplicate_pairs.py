@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    output_file.check_output(out, [corpus], overwrite)
+    output_file.check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in reading.read_lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))

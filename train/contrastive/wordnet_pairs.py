@@ -45,7 +45,7 @@ def main() -> int:
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
     data = [data_file(wordnet, part) for part in _PARTS_OF_SPEECH]
-    output_file.check_output(out, [corpus, *data], overwrite)
+    output_file.check_output(out, overwrite, [corpus, *data])
     held_out = HeldOutWords(deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms())
     rows = list(make_pairs(read_useful_synsets(wordnet), find_frequent_words(corpus), held_out))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))

@@ -39,7 +39,7 @@ def write_held_out(sources: Iterable[str], share: float, output: Path, overwrite
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
     files = [file for pattern in sources for file in match_files(pattern)]
-    output_file.check_output(output, files, overwrite)
+    output_file.check_output(output, overwrite, files)
     pairs = [json.dumps(pair) + "\n" for file in files for pair in held_out_pairs(file, share)]
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")

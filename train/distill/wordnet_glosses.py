@@ -37,7 +37,7 @@ def main() -> int:
 def _write(wordnet: Path, output: Path, overwrite: bool) -> None:
     if not wordnet.is_dir():
         raise InputError(f"{wordnet}: no such folder")
-    output_file.check_output(output, (data_file(wordnet, part) for part in _PARTS), overwrite)
+    output_file.check_output(output, overwrite, (data_file(wordnet, part) for part in _PARTS))
     output_file.write(output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(wordnet))))
 
 

@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
-    output_file.check_output(output, logs, overwrite)
+    output_file.check_output(output, overwrite, logs)
     draw(logs, output)
 
 

@@ -92,7 +92,7 @@ def main() -> int:
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     loaded = training_config.load(AblationsConfig, config, [])
-    output_file.check_output(output, [config, Path(loaded.recipe), Path(loaded.measure)], overwrite=True)
+    output_file.check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with locked(output):
         run_ablations(loaded, output, overwrite)
 

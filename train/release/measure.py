@@ -77,7 +77,7 @@ def main() -> int:
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
     loaded = training_config.load(MeasureConfig, config, overrides)
-    output_file.check_output(output, [model, config, *_input_files(loaded)], overwrite)
+    output_file.check_output(output, overwrite, [model, config, *_input_files(loaded)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 

@@ -8,15 +8,16 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.cli import shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-HELP = "judge classifiers by a whole protocol: a page, JSON and LaTeX"
 EXAMPLES = """examples:
   simllm evaluate classifiers persona.csv zeroshot.jsonl --positive fail --groups suite --out report
   simllm evaluate classifiers predictions.csv --columns gold=label,predicted=answer --out report
@@ -37,6 +38,29 @@ model, prompts, temperature, split, metrics and reasons; the page lists those th
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate classifiers`."""
+
+    files: list[Path]
+    out: Path
+    positive: str | None = None
+    groups: str = ""
+    columns: str = ""
+    threshold: float | None = None
+    matrix: list[str]
+    select_by: str = "mcc"
+    alpha: float = 0.05
+    bins: int = 10
+    about: Path | None = None
+    ratings: Path | None = None
+    acceptable: float | None = None
+    metrics: str | None = None
+    folds: int | None = None
+    perturb: bool = False
+    model: str | None = None
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm evaluate classifiers` to its parser."""
     command.add_argument("files", type=Path, nargs="*", metavar="FILE", help="predictions, as told below")
@@ -45,9 +69,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--positive", metavar="CLASS",
         help="the positive class; needed for two classes other than 0 and 1; with more: one against the rest",
     )  # fmt: skip
-    command.add_argument("--groups", default="", metavar="A,B,…", help="columns with groups to compare")
+    command.add_argument("--groups", metavar="A,B,…", help="columns with groups to compare")
     command.add_argument(
-        "--columns", default="", metavar="A=B,…", help="names in the files: gold=label reads gold from label"
+        "--columns", metavar="A=B,…", help="names in the files: gold=label reads gold from label"
     )
     command.add_argument(
         "--threshold", type=float, metavar="T", help="without a label: predict the positive class from T on"
@@ -59,23 +83,21 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=TP,FP,FN,TN",
         help="a published classifier of which only counts are known",
     )
-    command.add_argument(
-        "--select-by", default="mcc", metavar="METRIC", help="selects the best one; default: %(default)s"
-    )
-    command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
-    command.add_argument("--bins", type=int, default=10, help="bins for calibration; default: %(default)s")
+    command.add_argument("--select-by", metavar="METRIC", help="selects the best one; default: %(default)s")
+    command.add_argument("--alpha", type=float, help="significance level; default: %(default)s")
+    command.add_argument("--bins", type=int, help="bins for calibration; default: %(default)s")
     command.add_argument("--about", type=Path, metavar="FILE", help="TOML with facts about the study")
     metrics = command.add_argument_group("metrics as classifiers")
     metrics.add_argument("--ratings", type=Path, metavar="FILE", help="rated pairs, in place of predictions")
     metrics.add_argument("--acceptable", type=float, metavar="R", help="the lowest acceptable mean rating")
-    shared_options.add_option(metrics)
+    shared_options.add_metrics_option(metrics)
     metrics.add_argument("--folds", type=int, metavar="K", help="folds that learn the threshold; default: 10")
     metrics.add_argument(
         "--perturb", action="store_true", help="add variants of the candidates that keep the meaning"
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate classifiers`: write a report folder, and a table of the classifiers."""
     with packages.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
@@ -95,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
     _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
-    output_file.check_output(options.output, inputs, options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, inputs)
     about = report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()
@@ -145,7 +167,7 @@ def run(options: argparse.Namespace) -> None:
     shared_options.write_table(table, missing, options)
 
 
-def _check_mode(options: argparse.Namespace) -> None:
+def _check_mode(options: Options) -> None:
     """Check that no option for ratings is given with files of predictions, or the other way round."""
     of_ratings = {
         "--acceptable": options.acceptable,

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.cli import results, shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-HELP = "test whether a rewording scores higher than a change of meaning"
 EXAMPLES = """examples:
   simllm evaluate contrast
   simllm evaluate contrast --triples mine.jsonl --metrics simllm,rouge-l -f json
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate contrast`."""
+
+    triples: Path | None = None
+    metrics: str | None = None
+    model: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -23,10 +33,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
     )  # fmt: skip
-    shared_options.add_option(command)
+    shared_options.add_metrics_option(command)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate contrast`: write a table of the metrics' accuracies.
 
     The accuracy is the share of triples whose rewording scores higher than the text with a changed meaning.
@@ -36,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation import contrast
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
-    output_file.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     file = options.triples or contrast.CONTRAST_SET
     triples = contrast.clean_triples(contrast.load(file))
     names = shared_options.chosen_names(options.metrics, options.model)

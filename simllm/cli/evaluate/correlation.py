@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import results, shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
@@ -17,12 +18,21 @@ from simllm.io.tables import Table
 if TYPE_CHECKING:
     from simllm.evaluation.correlation import MetricCorrelation, SystemCorrelation
 
-HELP = "correlate metrics with human ratings (Spearman)"
 EXAMPLES = """examples:
   simllm evaluate correlation --ratings haque2022.jsonl
   simllm evaluate correlation --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
   simllm evaluate correlation --ratings tested.jsonl --metrics lemod,rpsr,codebleu --level system
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate correlation`."""
+
+    ratings: Path
+    level: str = "pair"
+    metrics: str | None = None
+    model: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -35,17 +45,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="JSON lines with reference, candidate and rating, or with passed for code",
     )
     command.add_argument(
-        "--level", default="pair", choices=("pair", "system"),
+        "--level", choices=("pair", "system"),
         help="correlate the scores of pairs (the default), or the mean scores of systems",
     )  # fmt: skip
-    shared_options.add_option(command)
+    shared_options.add_metrics_option(command)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate correlation`: write a table of correlations with human ratings, a row for each
     metric.
     """
-    output_file.check_output(options.output, [options.ratings], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     with packages.require_eval_extra():
         from simllm.evaluation import correlation
     names = shared_options.chosen_names(options.metrics, options.model)

@@ -5,20 +5,34 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.cli import shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
 MODEL = None
-HELP = "compare systems that edit code: a page, JSON and LaTeX"
 EXAMPLES = """examples:
   simllm evaluate edits gpt.jsonl llama.jsonl --out report
   simllm evaluate edits tested.jsonl --top 1,5 --metrics exact-match,lemod,rpsr --out report
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate edits`."""
+
+    items: list[Path]
+    out: Path
+    metrics: str | None = None
+    as_published: bool = False
+    largest_tree: int | None = None
+    top: str = "1"
+    language: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -31,11 +45,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
     command.add_argument("--metrics", metavar="A,B,…", help="metrics for code; default: seven of them")
     shared_options.add_code_options(command)
-    command.add_argument("--top", default="1", metavar="K,…", help="the k of TOP-k; default: %(default)s")
+    command.add_argument("--top", metavar="K,…", help="the k of TOP-k; default: %(default)s")
     command.add_argument("--language", metavar="NAME", help="the language of lines without `language`")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate edits`: write a report folder, and a table with a row for each system.
 
     TOP-k (also called pass@k) is the probability that at least one of k edits solves an item.
@@ -51,10 +65,10 @@ def run(options: argparse.Namespace) -> None:
         top = [0]
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
-    output_file.check_output(options.output, options.items, options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, options.items)
     names = shared_options.chosen_names(options.metrics) if options.metrics is not None else METRICS
-    names = shared_options.with_code_options(names, options)
+    names = shared_options.with_code_options(names, options.as_published, options.largest_tree)
     study = run_study(options.items, names, top, options.language, options.as_published)
     report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     # A rate is None if the tests of a system's edits are not known.

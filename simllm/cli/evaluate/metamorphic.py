@@ -6,12 +6,14 @@ import argparse
 import math
 import shlex
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from simllm.cli import shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.output_file import locked
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from simllm.evaluation.metamorphic.results import Recorded
     from simllm.metrics.interface import Metric
 
-HELP = "measure what rewrites of code do to a tool's success: a page and JSON"
 EXAMPLES = """examples:
   simllm perturb code --jsonl functions.jsonl -o variants.jsonl
   simllm evaluate metamorphic --items functions.jsonl --variants variants.jsonl --command ./summarize \\
@@ -45,6 +46,27 @@ Recorded results are JSON lines: {"id", "side": "original" or "transformed", "dr
 {"id", "original": [7, 10], "transformed": [0, 10]} (successes and draws); optional: model, group, nll, rules.
 A stopped run is continued by the same command.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate metamorphic`."""
+
+    out: Path
+    recorded: Path | None = None
+    items: Path | None = None
+    variants: Path | None = None
+    command: list[str] | None = None
+    draws: Any = None  # None until the check, so that a given option differs from a missing one
+    judge: list[str] | None = None
+    metric: str | None = None
+    threshold: float | None = None
+    restore: bool = False
+    nll_model: Path | None = None
+    parallel: Any = None
+    timeout: Any = None
+    alpha: float = 0.05
+    model: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -70,7 +92,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
     command.add_argument("--parallel", type=int, metavar="N", help="commands at once; default: 1")
     command.add_argument("--timeout", type=float, metavar="S", help="seconds of a command; default: 600")
-    command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
+    command.add_argument("--alpha", type=float, help="significance level; default: %(default)s")
 
 
 def _words(command: str) -> list[str]:
@@ -84,9 +106,9 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool."""
-    _check(options)
+    options = _checked(options)
     with packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import judges, report
@@ -94,7 +116,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.metrics import registry
     # The questions to the tool cost most: whatever can be wrong is checked before.
     given = [file for file in (options.recorded, options.items, options.variants) if file]
-    output_file.check_output(options.output, given, options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, given)
     items, warned = _read_items(options)
     if options.command and not options.judge:
@@ -130,11 +152,15 @@ def run(options: argparse.Namespace) -> None:
 
 
 _MOST, _LONGEST = 10_000, 1_000_000
+_COMMANDS = ["command", "judge"]  # the options that name a command
+_LIMITS: dict[str, Any] = {"draws": 1, "parallel": 1, "timeout": 600.0}
 _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Check that the options can be used together, and that their numbers are in range."""
+def _checked(options: Options) -> Options:
+    """Check that the options can be used together, and that their numbers are in range; add the defaults of
+    those that only go with a command.
+    """
     if bool(options.recorded) == bool(options.command):
         raise InputError("expected --recorded FILE, or --items, --variants and --command")
     if options.command and not (options.items and options.variants):
@@ -151,7 +177,10 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--restore needs --variants, which hold the names")
     if options.nll_model and not options.items:
         raise InputError("--nll-model needs --items: the original code")
-    _set_limits(options)
+    for name, commands in (("draws", ["command"]), ("parallel", _COMMANDS), ("timeout", _COMMANDS)):
+        if getattr(options, name) is not None and not any(getattr(options, other) for other in commands):
+            raise InputError(f"--{name} goes with {' or '.join(f'--{other}' for other in commands)}")
+    options = replace(options, **{name: n for name, n in _LIMITS.items() if getattr(options, name) is None})
     if not (1 <= options.draws <= _MOST and 1 <= options.parallel <= _MOST):
         raise InputError(f"expected --draws and --parallel from 1 to {_MOST:,}")
     if not 0 < options.timeout <= _LONGEST:
@@ -159,23 +188,10 @@ def _check(options: argparse.Namespace) -> None:
     for word in options.command or ():
         if "{id}" in word or "{side}" in word:
             raise InputError("--command: {id} and {side} are only replaced in --judge")
+    return options
 
 
-def _set_limits(options: argparse.Namespace) -> None:
-    """Give `--draws`, `--parallel` and `--timeout` their defaults; refuse them where they have no effect."""
-    for name, default, commands in (
-        ("draws", 1, ("command",)),
-        ("parallel", 1, ("command", "judge")),
-        ("timeout", 600.0, ("command", "judge")),
-    ):
-        # The defaults are set here, not by argparse, so that a given option differs from a missing one.
-        if getattr(options, name) is None:
-            setattr(options, name, default)
-        elif not any(getattr(options, command) for command in commands):
-            raise InputError(f"--{name} goes with {' or '.join(f'--{command}' for command in commands)}")
-
-
-def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _read_items(options: Options) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Read the items of `--items` by id, with warnings for the report.
 
     With `--nll-model`, `nll` of an item is the mean negative log-likelihood per token of its code.
@@ -201,7 +217,7 @@ def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     return items, warned
 
 
-def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
+def _check_judged_by(options: Options, items: dict[str, dict[str, Any]]) -> None:
     """Check that each item has the field by which answers are judged: `reference` with `--threshold`, else
     `label`.
     """
@@ -212,9 +228,7 @@ def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any
             raise InputError(f"{options.items}: the item {name} has no {field}{how}")
 
 
-def _ask(
-    options: argparse.Namespace, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]
-) -> Recorded:
+def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> Recorded:
     """Run the tool of `--command` on original and rewritten code; resume from the answers in the report's
     folder.
     """
@@ -227,12 +241,11 @@ def _ask(
     OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
         # The lock keeps a second process from asking the same questions and writing into the same file.
-        record = AnswerRecord(options.out, options.command)
-        is_silent = options.quiet or not sys.stderr.isatty()
+        record = AnswerRecord(options.out, options.command or [])
         try:
             asked = record.ask_all(questions, options.parallel, options.timeout)
             # Only the progress is of interest; the answers are in the record.
-            for _ in tqdm(asked, unit=" answers", disable=is_silent):
+            for _ in tqdm(asked, unit=" answers", disable=not options.has_bar):
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
@@ -244,7 +257,7 @@ def _ask(
 
 
 def _judge(
-    options: argparse.Namespace,
+    options: Options,
     items: dict[str, dict[str, Any]],
     metric: Metric | None,
     warned: list[str],

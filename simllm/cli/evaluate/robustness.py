@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
 from simllm.cli import results, shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, reading
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-HELP = "edit summaries by rule and test whether scores follow the meaning"
 EXAMPLES = """examples:
   simllm evaluate robustness
   simllm evaluate robustness --summaries references.txt --metrics simllm,rouge-l -f json
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate robustness`."""
+
+    summaries: Path | None = None
+    metrics: str | None = None
+    seed: int = 1
+    examples: int = 3
+    model: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -25,14 +37,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--summaries", type=Path, metavar="FILE",
         help="texts, one per line; default: the references of the included triples",
     )  # fmt: skip
-    shared_options.add_option(command)
-    command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    shared_options.add_metrics_option(command)
+    command.add_argument("--seed", type=int, metavar="N", help="default: %(default)s")
     command.add_argument(
-        "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
+        "--examples", type=int, metavar="N", help="failures to show a metric; default: %(default)s"
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate robustness`: write a table with a metric's mean drop after each kind of edit."""
     with packages.require_eval_extra():
         from simllm.evaluation import contrast
@@ -41,8 +53,8 @@ def run(options: argparse.Namespace) -> None:
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
+    output_file.check_output(options.output, options.overwrite)
     file = options.summaries
-    output_file.check_output(options.output, [file] if file else [], options.overwrite)
     summaries = [line for _, line in reading.read_lines(file)] if file else contrast.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
     names = shared_options.chosen_names(options.metrics, options.model)

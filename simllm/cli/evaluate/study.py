@@ -5,26 +5,39 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.cli import results, shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-HELP = "answer the paper's five questions as a page, JSON and LaTeX"
 EXAMPLES = """examples:
   simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
   simllm evaluate study --ratings haque2022.jsonl --checkpoints runs/checkpoints --questions rq4 --out report
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm evaluate study`."""
+
+    ratings: list[Path]
+    out: Path
+    metrics: str | None = None
+    checkpoints: Path | None = None
+    questions: str | None = None
+    model: str | None = None
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm evaluate study` to its parser."""
     command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
-    shared_options.add_option(command)
+    shared_options.add_metrics_option(command)
     command.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
@@ -34,7 +47,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm evaluate study`: write a report folder, and a table of each metric's correlation with each
     set.
     """
@@ -47,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
-    output_file.check_output(options.output, options.ratings, options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model

@@ -8,12 +8,13 @@ import math
 import shutil
 import sys
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.output_file import locked
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
 WALKED = ("folders",)
-HELP = "find commits that repay self-admitted technical debt, such as TODO comments"
 EXAMPLES = """examples:
   simllm mine satd my/repositories -o items.jsonl
   simllm mine satd my/repositories -o items.jsonl --judge http://localhost:8000 --model NAME
@@ -36,13 +36,27 @@ no usable answer.
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm mine satd`."""
+
+    folders: list[Path]
+    timeout: float = 3600.0
+    allow_shallow: bool = False
+    judge: str | None = None
+    parallel: int | None = None
+    retries: int | None = None
+    retry_failed: bool = False
+    model: str | None = None
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm mine satd` to its parser."""
     command.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="git repositories, or folders of them"
     )
     command.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS",
+        "--timeout", type=float, metavar="SECONDS",
         help="leave out a repository that takes longer; default: 3600",
     )  # fmt: skip
     command.add_argument(
@@ -60,7 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run `simllm mine satd`: write commits that delete a comment such as "TODO: …" and change its function.
 
     The exit status is 1 if the judge gave no usable answer about an item, else 0.
@@ -73,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if not (options.timeout > 0 and math.isfinite(options.timeout)):
         raise InputError(f"--timeout {options.timeout:g}: expected a positive number of seconds")
     # An existing file may be the unfinished run; whether it may be replaced is checked below.
-    output_file.check_output(options.output, [], overwrite=True)
+    output_file.check_output(options.output, overwrite=True)
     target = output_file.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
@@ -87,23 +101,24 @@ def run(options: argparse.Namespace) -> int:
 
     judge = None
     if options.judge:
-        given = {"parallel": options.parallel, "retries": options.retries}
-        given = {name: value for name, value in given.items() if value is not None}
+        limits = (("parallel", options.parallel), ("retries", options.retries))
+        given = {name: value for name, value in limits if value is not None}
         judge = Judge(options.judge, options.model, **given)
     # Made before the mining, so that a wrong address is an error now, not after hours.
     client = judge.client() if judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
         OutputFolder(options.output).check_apart([each.paths.folder, each.paths.own, each.paths.common])
-    output_file.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
+    output_file.check_output(options.output, options.overwrite)  # --overwrite never allows a file of git
     with locked(target):
         mining = SatdMining(target, repositories, judge, options.timeout, options.allow_shallow)
-        is_silent = options.quiet or not sys.stderr.isatty()
         try:
-            for _ in tqdm(mining.mine(), total=len(repositories), unit=" repositories", disable=is_silent):
+            for _ in tqdm(
+                mining.mine(), total=len(repositories), unit=" repositories", disable=not options.has_bar
+            ):
                 pass
             answers = mining.judge(client, options.retry_failed) if client else ()
-            for _ in tqdm(answers, unit=" answers", disable=is_silent):
+            for _ in tqdm(answers, unit=" answers", disable=not options.has_bar):
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
@@ -117,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
             count = f"{len(mining.lost):,} answer{'s are' if len(mining.lost) > 1 else ' is'} missing"
             print(f"simllm: error: {count} ({mining.lost[0]}); the same command continues", file=sys.stderr)
             return 1
-        output_file.check_output(target, [], options.overwrite)  # another program may have just written it
+        output_file.check_output(target, options.overwrite)  # another program may have just written it
         funnel = mining.write()
     if not options.quiet:
         _print(funnel)

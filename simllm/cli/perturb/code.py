@@ -7,11 +7,13 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
@@ -26,7 +28,6 @@ MODEL = ("FOLDER", "with --names nearest: the model that knows the words; defaul
 _NAMERS = ("lexicon", "nearest", "plain")
 _SHOWN = 3  # names that a warning tells
 _CONTENT = "variants of code"  # of the output folder, for its marker
-HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
   simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o variants.jsonl
@@ -56,6 +57,24 @@ whose name ends in .json is an object of sources by their ids.
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm perturb code`."""
+
+    paths: list[Path]
+    jsonl: Path | None = None
+    language: str | None = None
+    rules: str | None = None
+    names: str = "lexicon"
+    share: float = 1.0
+    seed: int = 0
+    each_rule: bool = False
+    prove: str | None = None
+    parallel: int = 1
+    unsafe: bool = False
+    model: str | None = None
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm perturb code` to its parser."""
     command.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, folders; -o is a folder")
@@ -63,14 +82,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--language", choices=("java", "python"), help="of items that name no language")
     command.add_argument("--rules", metavar="A,B,…", help="the rules, in the order in which they run")
     command.add_argument(
-        "--names", default="lexicon", metavar="WHERE",
+        "--names", metavar="WHERE",
         help="where new names come from: lexicon (synonyms), nearest (nearest words of the metric), plain "
         "(v0, v1, …), or a file with lines OLD<tab>NEW; default: %(default)s",
     )  # fmt: skip
-    command.add_argument(
-        "--share", type=float, default=1.0, metavar="X", help="share of places to rewrite; default: all"
-    )
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="chooses these places; default: 0")
+    command.add_argument("--share", type=float, metavar="X", help="share of places to rewrite; default: all")
+    command.add_argument("--seed", type=int, metavar="N", help="chooses these places; default: 0")
     command.add_argument(
         "--each-rule", action="store_true", help="with --jsonl: write a further variant for each rule alone"
     )
@@ -80,14 +97,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "or a command in which {dir} stands for the folder, such as 'pytest {dir}'",
     )  # fmt: skip
     command.add_argument(
-        "--parallel", type=int, default=1, metavar="N", help="batches of proofs at once; default: %(default)s"
+        "--parallel", type=int, metavar="N", help="batches of proofs at once; default: %(default)s"
     )
     command.add_argument(
         "--unsafe", action="store_true", help="with --prove inputs: run functions without a sandbox"
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm perturb code`: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
@@ -104,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
     plan = RewritePlan(rules, _namer(options, given), options.share, options.seed)
     counts = VariantCounts()
     if options.jsonl:
-        output_file.check_output(options.output, [options.jsonl], options.overwrite)
+        output_file.check_output(options.output, options.overwrite)
         items = read_items(options.jsonl, options.language)
         pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
         rows = _proven(pairs, options)
@@ -125,13 +142,13 @@ def run(options: argparse.Namespace) -> None:
                 pass
             # Before the folder gets its name: after a refutation nothing is left.
             if options.prove:
-                _prove_folder(options, partial)
+                _prove_folder(options, options.prove, partial)
     if not options.quiet:
         _print(counts, rules)
     _warn(counts, given, options)
 
 
-def _warn(counts: VariantCounts, given: dict[str, str], options: argparse.Namespace) -> None:
+def _warn(counts: VariantCounts, given: dict[str, str], options: Options) -> None:
     """Warn if nothing was rewritten, or if names of the file of `--names` were not used."""
     total = sum(counts.status.values())
     if total and not counts.status["rewritten"]:
@@ -145,7 +162,7 @@ def _warn(counts: VariantCounts, given: dict[str, str], options: argparse.Namesp
         )
 
 
-def _check_proof(options: argparse.Namespace) -> None:
+def _check_proof(options: Options) -> None:
     """Check the options `--prove`, `--unsafe` and `--parallel`, which control tests of the rewritten code."""
     if options.unsafe and options.prove != "inputs":
         raise InputError("--unsafe goes with --prove inputs")
@@ -160,7 +177,7 @@ def _check_proof(options: argparse.Namespace) -> None:
 
 
 def _proven(
-    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
+    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: Options
 ) -> Iterator[dict[str, Any]]:
     """Yield the variants of pairs (original, variant); `--prove inputs` adds the result of its test under
     `proof`.
@@ -177,18 +194,18 @@ def _proven(
         yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
 
 
-def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
+def _prove_folder(options: Options, command: str, variant: Path) -> None:
     """Run the command of `--prove`, such as a test suite, on the original and on the rewritten folder."""
     from simllm.perturb.code.proof import prove_by_command
 
-    proof = prove_by_command(options.prove, options.paths[0], variant)
+    proof = prove_by_command(command, options.paths[0], variant)
     if proof.verdict == "refuted":
         raise InputError(f"refuted, nothing is written: the command fails on the variants ({proof.reason})")
     if not options.quiet:
         print(f"simllm: {proof.verdict}", file=sys.stderr)
 
 
-def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
+def _namer(options: Options, given: dict[str, str]) -> Namer:
     """Return the function that proposes new names, as `--names` selects it."""
     from simllm.perturb.code.names import namer_of
 
@@ -204,11 +221,10 @@ def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
 
 
 def _counted(
-    rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
+    rows: Iterable[dict[str, Any]], counts: VariantCounts, options: Options
 ) -> Iterator[dict[str, Any]]:
     """Yield rows unchanged; count them, and show a progress bar."""
-    is_silent = options.quiet or not sys.stderr.isatty()
-    for row in tqdm(rows, unit=" sources", disable=is_silent):
+    for row in tqdm(rows, unit=" sources", disable=not options.has_bar):
         counts.add(row)
         yield row
 

@@ -1,11 +1,7 @@
 """The commands `simllm repair …`, which let language models repair code, and test the repaired code."""
 
-from simllm.cli.repair import import_, report, run, sandbox
-
-HELP = "let models repair code, and judge the repaired programs by tests"
 EXAMPLES = """examples:
   simllm repair sandbox
   simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy cref -o runs/cref
   simllm repair report runs/cref -o report
 """
-COMMANDS = (run, report, import_, sandbox)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.cli import results
 from simllm.cli.repair.run import add_rpsr_option
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import packages
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always a folder
 OUTPUT = ("DIR", "folder of the report")
-HELP = "write a report of runs: figures, and a page for each item"
 EXAMPLES = """example:
   simllm repair report runs/cref runs/single -o report
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm repair report`."""
+
+    runs: list[Path]
+    rpsr: str = "mean"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -25,7 +34,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_rpsr_option(command)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Options) -> None:
     """Run `simllm repair report`: compare runs on HTML pages."""
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the report")

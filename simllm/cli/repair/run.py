@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from simllm.cli import shared_options
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import packages, tables
 from simllm.io.tables import FORMATS as FORMATS
+from simllm.repair import RunOptions
 
 MODEL = ("NAME", "the name of the model at the endpoint")
 OUTPUT = ("DIR", "folder of the run")
-HELP = "let a model repair programs, or summarize code, in rounds"
 EXAMPLES = """examples:
   simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy cref -o runs/cref
   simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy single
@@ -27,6 +28,15 @@ same command then asks for them alone.
 """
 
 _COUNTED = ("empty", "without code", "beyond the context", "ambiguous")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions, RunOptions):
+    """The options of `simllm repair run`."""
+
+    items: Path
+    parts: str | None = None
+    rpsr: str = "mean"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -41,14 +51,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rounds", type=int, metavar="N", help="most rounds; default: as in the strategy")
     command.add_argument("--prompts", type=Path, metavar="DIR", help="own templates (.j2), strategies.json")
     command.add_argument(
-        "--show-output", action="store_true", default=None, help="show the model what failed tests printed"
-    )
+        "--show-output",
+        dest="shows_output",
+        action="store_true",
+        default=None,
+        help="show the model what failed tests printed",
+    )  # fmt: skip
     command.add_argument(
         "--compare", metavar="HOW", help="lines (default), tokens, exact or float:1e-6: comparison of outputs"
     )
     command.add_argument("--judge", metavar="METRIC", help="the items are summaries; this metric judges them")
     command.add_argument("--bar", type=float, metavar="X", help="with --judge: the score of a good summary")
-    command.add_argument("--parallel", type=int, default=1, metavar="N", help="attempts at the same time")
+    command.add_argument("--parallel", type=int, metavar="N", help="attempts at the same time")
     command.add_argument("--rate", type=float, metavar="N", help="most requests a minute")
     command.add_argument("--retries", type=int, metavar="N", help="of a request; default: 5")
     command.add_argument("--prices", type=Path, metavar="FILE", help="JSON: prices of a million tokens")
@@ -61,12 +75,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr`, the definition of RPSR, to a command's parser."""
     command.add_argument(
-        "--rpsr", choices=("mean", "published"), default="mean",
+        "--rpsr", choices=("mean", "published"),
         help="mean of accepted replies (default), or the quotient of sums over all replies, as published",
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run `simllm repair run`: write a folder, and print the main figures.
 
     The exit status is 0 if all attempts are finished, else 1.
@@ -74,40 +88,11 @@ def run(options: argparse.Namespace) -> int:
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
     with packages.require_repair_extra():
-        from simllm import repair
-    is_silent = options.quiet or not sys.stderr.isatty()
-    with tqdm(unit=" attempts", disable=is_silent) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        try:
-            summary = repair.run(
-                options.items,
-                options.output,
-                model=options.model,
-                base_url=options.base_url,
-                strategy=options.strategy,
-                parts=None if options.parts is None else options.parts.split(","),
-                attempts=options.attempts,
-                rounds=options.rounds,
-                prompts=options.prompts,
-                shows_output=options.show_output,
-                compare=options.compare,
-                judge=options.judge,
-                bar=options.bar,
-                prices=options.prices,
-                max_cost=options.max_cost,
-                parallel=options.parallel,
-                rate=options.rate,
-                retries=options.retries,
-                replay=options.replay,
-                unsafe=options.unsafe,
-                progress=progress,
-            )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("(the same command continues)") from None
+        from simllm.repair.experiment import run_with
+    parts = None if options.parts is None else options.parts.split(",")
+    given = shared_options.take(RunOptions, vars(options) | {"parts": parts})
+    with shared_options.progress(options, " attempts") as progress:
+        summary = run_with(options.items, options.output, given, progress)
     for warning in summary["warnings"]:
         warnings.warn(tables.on_one_line(warning), stacklevel=2)
     tables.write(_table(summary, options.rpsr), options.format, None)

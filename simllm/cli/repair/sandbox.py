@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.execution.isolation import attack_this_machine, raise_if_breached
 from simllm.execution.sandbox import Sandbox
@@ -12,20 +13,24 @@ from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 MODEL = None
-HELP = "try out what contains programs here, and list the compilers"
 EXAMPLES = """example:
   simllm repair sandbox
 The exit status is 0 if programs are contained. Otherwise it is 2, and the message says what to install.
 """
 
 
-def run(options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The options of `simllm repair sandbox`."""
+
+
+def run(options: Options) -> None:
     """Run `simllm repair sandbox`: attack a sandbox, and write a table with the result of each attack.
 
     If all attacks fail, the table has the versions of the compilers, too. A successful attack is an error
     after the table is written.
     """
-    output_file.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, options.overwrite)
     version, results = attack_this_machine()
     rows = [("sandbox", version)]
     rows += [

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.cli import score_report_option
+from simllm.cli import report_option
 from tests.analysis.score_report.report_page_data import data_of
 from tests.command import run
 
@@ -138,7 +138,7 @@ def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch
     def check_and_wait(*_):
         (folder / "out.html").write_text("precious")
 
-    monkeypatch.setattr(score_report_option, "check", check_and_wait)
+    monkeypatch.setattr(report_option, "check", check_and_wait)
     done = run("score", "a", "b", "-q", "--report", "out.html", cwd=folder)
     assert (done.returncode, done.stderr) == (
         2, "simllm: error: out.html: exists already; --overwrite replaces it\n",

@@ -1,8 +1,4 @@
-"""The options `--report` and `--group-by` of commands that score text pairs.
-
-`--report` names an HTML page that shows the pairs. `--group-by` names fields of the input; the page shows the
-mean score of each group of pairs with the same value.
-"""
+"""The option `--report` of commands that score text pairs: an HTML page that shows the pairs."""
 
 from __future__ import annotations
 
@@ -10,10 +6,11 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, reading, tables
 from simllm.text_cleaning import encodable
@@ -21,10 +18,28 @@ from simllm.text_cleaning import encodable
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
     from simllm.analysis.score_report.pairs import ScoredPairs
+    from simllm.io.text_pairs import PairWithId
     from simllm.metric import SimLLM
+    from simllm.metrics.interface import MetricScores
     from simllm.scoring.scores import Scores
 
 Groups = Mapping[str, Sequence[str]]  # from each field's name to its value for each pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(CommonOptions):
+    """The options of a command with `--report`."""
+
+    report: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ReportOptions):
+    """The options of a command whose report is about the pairs of one system."""
+
+    jsonl: Path | None = None
+    id_field: str | None = None
+    group_by: str | None = None
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
@@ -34,27 +49,18 @@ def add_option(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_group_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--group-by` to a command's parser."""
-    command.add_argument(
-        "--group-by",
-        metavar="A,B,…",
-        help="for --report: fields of the JSON lines to group pairs by",
-    )
-
-
-def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
+def check(options: ReportOptions) -> None:
     """Check before any scoring that the report can be written, so that a long run does not fail at its end.
 
     Raises:
-        InputError: The file is standard output, an input or the output, or exists without `--overwrite`. Or a
-            package that the report needs is not installed.
+        InputError: The file is standard output or the output, or exists without `--overwrite`. Or a package
+            that the report needs is not installed.
     """
     if options.report is None:
         return
     if reading.is_stdin(options.report):
         raise InputError("--report -: expected a file; the table goes to standard output")
-    output_file.check_output(options.report, inputs, options.overwrite)
+    output_file.check_output(options.report, options.overwrite)
     if options.output is not None and output_file.real(options.output) == output_file.real(options.report):
         raise InputError(f"--report {options.report}: -o names the same file")
     with packages.require_eval_extra():
@@ -65,7 +71,7 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
         from simllm.io import svg_figure  # noqa: F401
 
 
-def read_groups(options: argparse.Namespace) -> Groups:
+def read_groups(options: PairOptions) -> Groups:
     """Read the values of each field of `--group-by`, one for each pair.
 
     More than 12 different whole numbers become ranges such as "4 to 6".
@@ -77,8 +83,7 @@ def read_groups(options: argparse.Namespace) -> Groups:
     # The file is read twice: here for the groups, and later for the pairs.
     if options.jsonl is None or not options.jsonl.is_file():
         raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
-    fields = list(dict.fromkeys(name.strip() for name in options.group_by.split(",")))
-    columns: dict[str, list[Any]] = {name: [] for name in fields}
+    columns: dict[str, list[Any]] = {name.strip(): [] for name in options.group_by.split(",")}
     for where, row in reading.objects(options.jsonl):
         for name, values in columns.items():
             values.append(reading.value_under(row, name, where))
@@ -105,7 +110,7 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
 
 
 def write(
-    options: argparse.Namespace,
+    options: ReportOptions,
     scored: ScoredPairs,
     metrics: Mapping[str, SimLLM],
     comparison: Comparison | None = None,
@@ -117,8 +122,7 @@ def write(
     """
     from simllm.analysis.score_report import render_report
 
-    if any(len(values) != len(scored) for values in scored.groups.values()):
-        raise InputError(f"{options.jsonl}: changed while it was read")
+    assert options.report is not None
     # The words may have surrogates in place of bytes that are not UTF-8.
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
@@ -126,9 +130,44 @@ def write(
 
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
         scored = replace(scored, changed_by=words, long_texts=long)
-    output_file.check_output(
-        options.report, (), options.overwrite
-    )  # another program may have just written it
+    output_file.check_output(options.report, options.overwrite)  # another program may have just written it
     output_file.write(options.report, render_report(scored, command, comparison))
     if not options.quiet:
         print(f"simllm: report {tables.printable(options.report)}", file=sys.stderr)
+
+
+def write_for_pairs(
+    options: PairOptions,
+    groups: Groups,
+    rows: Sequence[PairWithId],
+    scored: Mapping[str, MetricScores],
+    metrics: Mapping[str, object],
+    signature: str,
+) -> None:
+    """Write the report about the pairs of one system, if `--report` asks for it.
+
+    Scores and metrics are by column. The histogram and the means of groups are those of the first column.
+    """
+    if options.report is None:
+        return
+    from simllm.analysis.score_report import ScoredPairs
+    from simllm.metric import SimLLM
+    from simllm.scoring.scores import Scores
+
+    if any(len(values) != len(rows) for values in groups.values()):
+        raise InputError(f"{options.jsonl}: changed while it was read")
+    learned = {name: scores for name, scores in scored.items() if isinstance(scores, Scores)}
+    fields = columns_of(learned) if learned else {}
+    if next(iter(scored)) not in learned:
+        fields["calibration"] = None  # the calibration is not that of the main metric
+    fields["signature"] = signature
+    pairs = ScoredPairs(
+        [row.reference for row in rows],
+        {"": [row.candidate for row in rows]},
+        {name: scores.values for name, scores in scored.items()},
+        ids=[row.id for row in rows] if options.id_field else None,
+        groups=groups,
+        **fields,
+    )
+    explained = {name: metric for name, metric in metrics.items() if isinstance(metric, SimLLM)}
+    write(options, pairs, explained)

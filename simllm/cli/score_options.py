@@ -1,0 +1,146 @@
+"""The options of `simllm score`, and which of them go together."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.cli import report_option, shared_options
+from simllm.cli.report_option import PairOptions
+from simllm.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(PairOptions):
+    """The options of `simllm score`."""
+
+    # Where the pairs come from.
+    texts: list[str]
+    candidates: Path | None = None
+    references: Path | None = None
+    candidate_field: str = "candidate"
+    reference_field: str = "reference"
+    source_field: str = "source"
+    # Several files.
+    engine: str = "local"
+    address: str | None = None
+    actors: int | None = None
+    # Any metrics.
+    metrics: str | None = None
+    language: str | None = None
+    as_published: bool = False
+    largest_tree: int | None = None
+    # The learned metric.
+    model: str | None = None
+    pooling: str | None = None
+    similarity: str | None = None
+    frequencies: Path | None = None
+    mode: str = "exact"
+    on_long: str = "truncate"
+    measure: str = "similarity"
+    scale: str = "raw"
+    resume: bool = False
+
+    @property
+    def shown_scale(self) -> str:
+        """The scale of the shown scores."""
+        return "same" if self.measure == "same" else self.scale
+
+    def check(self, has_several_files: bool) -> None:
+        """Refuse options that have no effect on the chosen way of scoring."""
+        if self.measure == "same" and self.scale != "raw":
+            raise InputError("--measure same is a probability; it goes without --scale")
+        if self.jsonl is None:
+            only_json = ("candidate_field", "reference_field", "id_field")
+            shared_options.refuse(self, only_json, "goes with --jsonl FILE")
+        if self.metrics is None:
+            self.refuse_code_options()
+        if has_several_files:
+            if self.texts:
+                raise InputError("TEXT does not go with several files in --jsonl")
+            one_file = ("candidates", "references", "metrics", "resume", "overwrite", "report", "group_by")
+            shared_options.refuse(self, one_file, "does not go with several files in --jsonl")
+            if self.engine == "local":
+                shared_options.refuse(self, ("address", "actors"), "goes with --engine ray")
+            return
+        several = ("engine", "address", "actors")
+        shared_options.refuse(self, several, "goes with several files: --jsonl 'PATTERN'")
+        if self.metrics is not None:
+            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "scale", "measure"]
+            shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
+
+    def refuse_code_options(self) -> None:
+        """Refuse options that only metrics for code use."""
+        code = ("source_field", "language", "as_published", "largest_tree")
+        shared_options.refuse(self, code, "goes with metrics for code in --metrics")
+
+
+def add_options(score: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm score` to its parser."""
+    score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
+    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one per line")
+    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
+    score.add_argument(
+        "--jsonl",
+        type=Path,
+        metavar="FILE",
+        help="pairs as JSON lines; - is standard input; a pattern such as '*.jsonl' names several files",
+    )
+    score.add_argument(
+        "--engine", choices=("local", "ray"), help="for many files: this process, or a Ray cluster"
+    )
+    score.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto; default: start one")
+    score.add_argument("--actors", type=int, metavar="N", help="of Ray; default: one on each processor")
+    score.add_argument("--candidate-field", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--reference-field", metavar="NAME", help="default: %(default)s")
+    score.add_argument(
+        "--source-field", metavar="NAME",
+        help="for metrics of edits: the code before the change; default: %(default)s",
+    )  # fmt: skip
+    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument(
+        "--language", metavar="NAME", help="for metrics of code: the language of lines without `language`"
+    )
+    score.add_argument(
+        "--metrics", metavar="A,B,…",
+        help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
+    )  # fmt: skip
+    shared_options.add_code_options(score)
+    score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
+    score.add_argument(
+        "--similarity", metavar="NAME",
+        help="cosine, inverse-euclidean, or token by token precision, recall, f1; default: the model's",
+    )  # fmt: skip
+    score.add_argument(
+        "--frequencies", type=Path, metavar="FILE",
+        help="for precision, recall and f1: document frequencies that weigh tokens (see simllm frequencies); "
+        "default: the references'",
+    )  # fmt: skip
+    score.add_argument(
+        "--mode",
+        choices=("exact", "fast"),
+        help="the precision: exact (the default) or fast",
+    )
+    score.add_argument(
+        "--on-long", choices=("truncate", "window", "error"),
+        help="texts longer than the model reads: truncate (the default), window or error",
+    )  # fmt: skip
+    score.add_argument(
+        "--measure", choices=("similarity", "same"),
+        help="the score: similarity (the default), or the probability that both texts have the same meaning",
+    )  # fmt: skip
+    score.add_argument(
+        "--scale", choices=("raw", "percentile", "rating"),
+        help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
+        "the model was calibrated on (the included one: 1 to 5)",
+    )  # fmt: skip
+    score.add_argument(
+        "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
+    )  # fmt: skip
+    report_option.add_option(score)
+    score.add_argument(
+        "--group-by",
+        metavar="A,B,…",
+        help="for --report: fields of the JSON lines to group pairs by",
+    )

@@ -1,0 +1,254 @@
+"""A run: all attempts at all items, with everything recorded that is needed to resume or to replay it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError, OptionError
+from simllm.execution.output_comparison import comparison
+from simllm.execution.sandbox import Sandbox
+from simllm.io import output_file
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
+from simllm.llm.endpoint import ChatClient, parse_reply
+from simllm.llm.limits import RequestBudget, read_price
+from simllm.llm.records import KeptValues
+from simllm.metrics import registry
+from simllm.metrics.cache import CachedMetric
+from simllm.metrics.interface import Metric
+from simllm.repair.conversation import Conversation
+from simllm.repair.items import RepairItem, read_items
+from simllm.repair.judges import ProgramJudge, ReplyJudge, SummaryJudge
+from simllm.repair.options import FilePath, RunOptions
+from simllm.repair.replies import Replies, ReplyRecords, read_records
+from simllm.repair.results import RESULTS, AttemptResult, measure_patches, to_json_lines
+from simllm.repair.settings import CONTENT, SETTINGS, RunSettings, has_begun, own_folder, read_settings
+from simllm.repair.strategies import Prompts, check_messages, load_prompts, load_strategy
+from simllm.repair.summary import SUMMARY, summarize, to_json
+
+VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
+
+
+def run(
+    items: FilePath,
+    output: FilePath,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Run an experiment in which a language model repairs programs or summarizes code; write it into a
+    folder.
+
+    The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
+    resumes a stopped run and reuses the recorded replies.
+
+    Args:
+        items: A file of JSON lines with the items: incorrect programs with tests, or code to summarize.
+        output: The folder of the run.
+        progress: A function that is called after each attempt with the numbers of done and of all attempts.
+        **options: The fields of `simllm.repair.RunOptions`, such as `model` and `strategy`.
+
+    Returns:
+        The content of `summary.json`, such as pass rates and costs. The key "complete" tells whether all
+        attempts are finished.
+
+    Raises:
+        InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
+            all requests, or the run in `replay` has no reply to a request.
+    """
+    return run_with(Path(items), Path(output), RunOptions(**options), progress)
+
+
+def run_with(
+    items: Path, output: Path, options: RunOptions, progress: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """Run an experiment as `run` does, with its options in one object."""
+    replay = None if options.replay is None else Path(options.replay)
+    settings = _settings(options, None if replay is None else read_settings(replay))
+    if settings.judge is not None and registry.is_code_metric(settings.judge):
+        raise OptionError(
+            "{judge} {metric}: a metric for code; {judge} is for summaries. Programs are judged by their "
+            "tests, without {judge}",
+            metric=settings.judge,
+        )
+    # Only for its checks: a wrong rule is an error before any file is read.
+    comparison(settings.compare)
+    OutputFolder(output).check_apart([items, *([replay] if replay else [])])
+    rows = read_items(items, settings.judge is not None)
+    return _run_items(rows, settings, options, output, progress)
+
+
+def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
+    """Make the settings of a run; what is not given comes from the `recorded` run, if it is a replay."""
+    names = {one.name for one in fields(RunSettings)}
+    given = {name: value for name, value in vars(options).items() if name in names and value is not None}
+    if isinstance(options.parts, str):
+        given["parts"] = (options.parts,)
+    elif options.parts is not None:
+        given["parts"] = tuple(dict.fromkeys(options.parts))
+    if options.prompts is not None or recorded is None:
+        folder = None if options.prompts is None else Path(options.prompts)
+        given["prompts"] = dict(load_prompts(folder).texts)
+    if recorded is None:
+        if options.model is None:
+            raise OptionError("expected {model} NAME: the name of the model at the endpoint")
+        settings = RunSettings(**given)
+    else:
+        # The folder of a run may come from somebody else. It must neither choose a file that is loaded as a
+        # metric nor switch the sandbox off; only the caller may.
+        if recorded.judge and "=" in recorded.judge and options.judge is None:
+            message = "the run is judged by {metric}; to read this file or folder, give {judge} {metric}"
+            raise OptionError(message, metric=recorded.judge)
+        if recorded.unsafe and not options.unsafe:
+            raise OptionError("the run was made with {unsafe}; a replay needs {unsafe}, too")
+        settings = replace(recorded, **given)
+    if options.prices is not None:
+        settings = replace(settings, price=read_price(Path(options.prices), settings.model))
+    return settings
+
+
+def _run_items(
+    items: list[RepairItem],
+    settings: RunSettings,
+    options: RunOptions,
+    folder: Path,
+    progress: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """Run, or resume, all attempts at all items; write the results into a folder and return the summary.
+
+    `progress` is called after each attempt with the numbers of done and of all attempts.
+    """
+    replay = None if options.replay is None else Path(options.replay)
+    prompts = Prompts(settings.prompts)
+    try:
+        prompts.check()
+    except InputError as error:
+        # A replay has the templates from the settings of the earlier run, so that the message names that
+        # file.
+        raise InputError(f"{replay / SETTINGS}: {error}" if replay else str(error)) from None
+    is_summary = settings.judge is not None
+    rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
+    is_new = not has_begun(folder)
+    if is_new:
+        # Templates of a run that has begun were checked at its start; rendering them for all items again
+        # would only delay the resumed run.
+        bar = settings.bar if is_summary else None
+        check_messages(prompts, rounds, items, bar, settings.shows_output)
+    budget = RequestBudget(settings.price, options.max_cost, options.rate)
+    known = read_records(replay) if replay else None
+    OutputFolder(folder, CONTENT).check()
+    with contextlib.ExitStack() as held:
+        client: ChatClient | None = None
+        if known is None:
+            retries = 5 if options.retries is None else options.retries
+            client = held.enter_context(contextlib.closing(ChatClient(options.base_url, retries)))
+        if client is not None and is_new:
+            client.reach()  # before the folder is made
+        tester: Sandbox | Metric
+        if settings.judge is not None:
+            tester = registry.load(settings.judge)
+        else:
+            tester = held.enter_context(Sandbox(settings.unsafe))
+        # Locked before the files in it are read, so that a second process cannot add replies meanwhile; under
+        # the real path, so that a link to the folder gives the same lock.
+        held.enter_context(locked(output_file.real(folder)))
+        own_folder(folder, settings, items)
+        verdicts, patches = (
+            held.enter_context(contextlib.closing(KeptValues(folder, name, replay)))
+            for name in (VERDICTS, PATCHES)
+        )
+        judge, about = _make_judge(items, settings, tester, verdicts)
+        replies: Replies
+        if client is None:
+            replies = Replies(settings.model, known or {}, budget)
+        else:
+            records = held.enter_context(contextlib.closing(ReplyRecords(folder)))
+            replies = Replies(settings.model, records.known, budget, client, records)
+            # What earlier processes spent counts towards the largest cost, too.
+            for raw in records.known.values():
+                budget.spend(parse_reply(raw))
+        conversation = Conversation(rounds, prompts, replies.ask, judge)
+
+        def stop() -> None:
+            replies.stop()
+            if isinstance(tester, Sandbox):
+                tester.close()
+
+        attempts = _hold_all(conversation, items, settings.attempts, options.parallel, stop, progress)
+        attempts = [measure_patches(attempt, item, patches) for attempt, item in _with_items(attempts, items)]
+        OutputFolder(folder).write(RESULTS, to_json_lines(attempts))
+        summary = summarize(attempts, items, settings, len(rounds), about)
+        OutputFolder(folder).write(SUMMARY, to_json(summary))
+    return summary
+
+
+def _make_judge(
+    items: Sequence[RepairItem],
+    settings: RunSettings,
+    tester: Sandbox | Metric,
+    verdicts: KeptValues,
+) -> tuple[ReplyJudge, dict[str, Any]]:
+    """Make the judge, and its description in `summary.json`.
+
+    `tester` runs programs or scores summaries; `verdicts` caches its results.
+    """
+    if not isinstance(tester, Sandbox):
+        # Scores are cached in the folder of the run instead.
+        metric = tester.metric if isinstance(tester, CachedMetric) else tester
+        # The settings have a bar whenever they have a judge; the 0.0 is for the type checker alone.
+        judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
+        return judge, {
+            "judge": {
+                "metric": metric.name,
+                "signature": metric.signature,
+                "bar": settings.bar,
+                "knows the reference": True,
+            }
+        }
+    languages = [item.language or "" for item in items]
+    programs = ProgramJudge(tester, languages, verdicts, settings.compare, settings.shows_output)
+    return programs, {"judge": {"compare": settings.compare, "toolchains": programs.versions}}
+
+
+def _hold_all(
+    conversation: Conversation,
+    items: Sequence[RepairItem],
+    attempts: int,
+    parallel: int,
+    stop: Callable[[], None],
+    progress: Callable[[int, int], None],
+) -> list[AttemptResult]:
+    """Make all attempts, several at the same time; return the results in the order of the items.
+
+    `stop` cancels all requests and programs after an error or Ctrl+C, so that the attempts end at once.
+    """
+    tasks = [(item, attempt) for item in items for attempt in range(1, attempts + 1)]
+    # next() of this iterator is atomic, so that the threads need no lock to count.
+    finished = iter(range(1, len(tasks) + 1))
+    with ThreadPoolExecutor(parallel) as pool:
+        futures = [pool.submit(conversation.hold, item, attempt) for item, attempt in tasks]
+        for future in futures:
+            future.add_done_callback(lambda _: progress(next(finished), len(tasks)))
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in futures:  # the first error in order, so that it does not depend on the threads
+                if future in done:
+                    future.result()
+        # Also for Ctrl+C: without this, leaving the pool waits for all queued attempts.
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
+        return [future.result() for future in futures]
+
+
+def _with_items(
+    attempts: Sequence[AttemptResult], items: Sequence[RepairItem]
+) -> Iterator[tuple[AttemptResult, RepairItem]]:
+    by_id = {item.id: item for item in items}
+    return ((attempt, by_id[attempt.item]) for attempt in attempts)
