@@ -21,6 +21,7 @@ from simllm.errors import InputError
 from simllm.text_cleaning import encodable
 
 LONGEST_LINE = 1 << 26  # bytes; a file without line ends must not fill the memory
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -82,7 +83,7 @@ def parsed(line: str, where: str, expected: str = "one object on each line") -> 
     try:
         row = json.loads(line, object_pairs_hook=partial(_object, where))
         # Only an escape can give a lone surrogate: the line itself was decoded from UTF-8.
-        if "\\u" in line:
+        if _SURROGATE.search(line):
             row = _encodable(row)
     except InputError:
         raise
