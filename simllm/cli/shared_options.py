@@ -179,14 +179,17 @@ def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list
 
     Names that have an argument, and names of other metrics, stay unchanged.
     """
-    from simllm.metrics.code.built_in import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
+    from simllm.metrics.table import AS_PUBLISHED, METRICS, NODES
 
     largest = options.largest_tree
     if largest is not None and largest < 1:
         raise InputError(f"--largest-tree {largest}: expected 1 or more")
-    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if options.as_published else {}
-    if largest is not None:
-        arguments |= {name: str(largest) for name, kind in CODE_METRICS.items() if kind.argument == NODES}
+    arguments = {}
+    for name, spec in METRICS.items():
+        if options.as_published and spec.is_published:
+            arguments[name] = AS_PUBLISHED
+        elif largest is not None and spec.argument == NODES:
+            arguments[name] = str(largest)
     return [f"{name}={arguments[name]}" if name in arguments else name for name in names]
 
 

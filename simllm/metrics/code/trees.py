@@ -1,0 +1,120 @@
+"""Metrics of syntax trees: tree similarity, and the size of a patch as RPS and RPSR (Yang et al., CREF).
+
+Let d(a, b) be the edit distance between the syntax trees of a and b. RPS (relative patch size) is
+d(source, candidate) / (number of nodes of the source's tree). RPSR (relative patch size ratio) is
+d(source, candidate) / d(source, reference). Both are at least 0, and lower is better. No tree may have more
+than `largest` nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from simllm.code.tree_distance import OrderedTree, syntax_tree, tree_edit_distance
+from simllm.metrics.code.code_metric import CodeScorer, Items
+from simllm.metrics.code.similarity import Pair, compare, whole_lines
+from simllm.metrics.interface import Example
+
+LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
+
+
+def load_tree_similarity(argument: str) -> CodeScorer:
+    """1 - (tree edit distance) / (nodes of the larger tree) of the normal forms; at least 0.
+
+    `argument` is the largest number of nodes, by default 3000.
+    """
+    largest = int(argument or LARGEST_TREE)
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        return [_tree_similarity(*one, largest) for one in pairs]
+
+    return CodeScorer(lambda examples: compare(examples, whole_lines, score))
+
+
+def _tree_similarity(candidate: str, reference: str, language: str, largest: int) -> float:
+    """Compute the similarity of two trees; NaN if a tree has more than `largest` nodes."""
+    a, b = syntax_tree(candidate, language), syntax_tree(reference, language)
+    return max(1 - _distance(a, b, largest) / max(len(a), len(b)), 0.0)  # NaN stays NaN
+
+
+def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
+    """Return the edit distance between two trees; NaN if a tree has more than `largest` nodes."""
+    return math.nan if max(len(a), len(b)) > largest else tree_edit_distance(a, b)
+
+
+def load_patch_size(argument: str, ratio: bool) -> CodeScorer:
+    """RPS, or RPSR if `ratio` is true; `argument` is the largest number of nodes, by default 3000."""
+    largest = int(argument or LARGEST_TREE)
+    if ratio:
+        return CodeScorer(
+            lambda examples: [_relative_patch_size_ratio(example, largest) for example in examples],
+            lambda items: _corpus_patch_size_ratio(items, largest),
+        )
+    return CodeScorer(lambda examples: [_relative_patch_size(example, largest) for example in examples])
+
+
+@dataclass(frozen=True)
+class PatchSize:
+    """The size of a patch, measured on the syntax trees of the code before and after the patch.
+
+    Attributes:
+        edits: The tree edit distance: the number of nodes that are inserted, deleted or renamed.
+        nodes: The number of nodes of the tree before the patch.
+        larger: The number of nodes of the larger of the two trees.
+    """
+
+    edits: int
+    nodes: int
+    larger: int
+
+
+def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
+    """Measure the patch that turns a source into a candidate; None if a tree is too large."""
+    a, b = syntax_tree(source, language), syntax_tree(candidate, language)
+    larger = max(len(a), len(b))
+    return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
+
+
+def _relative_patch_size(example: Example, largest: int) -> float:
+    """Compute RPS; NaN if a tree is too large."""
+    size = patch_size(example.source or "", example.candidate, example.language or "", largest)
+    return size.edits / size.nodes if size else math.nan
+
+
+def _relative_patch_size_ratio(example: Example, largest: int) -> float:
+    """Compute RPSR; NaN if source and reference have equal trees, or if a tree is too large."""
+    source, candidate, reference = (
+        syntax_tree(text, example.language or "")
+        for text in (example.source or "", example.candidate, example.reference)
+    )
+    expected = _distance(source, reference, largest)
+    return _distance(source, candidate, largest) / expected if expected else math.nan
+
+
+def _corpus_patch_size_ratio(items: Items, largest: int) -> float:
+    """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published (see `ratio_of_sizes`)."""
+    sizes = []
+    for examples in items:
+        source, language = examples[0].source or "", examples[0].language or ""
+        made = [patch_size(source, one.candidate, language, largest) for one in examples]
+        sizes.append((made, patch_size(source, examples[0].reference, language, largest)))
+    return ratio_of_sizes(sizes)
+
+
+def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
+    """Compute RPSR of a corpus from the sizes of each item's patches: the candidates', and the reference's.
+
+    The relative size of a patch is its edits over the nodes of the larger tree. The numerator sums the mean
+    relative size of each item's candidates; the denominator sums the relative sizes of the reference patches.
+    The result is NaN if the denominator is 0.
+    """
+    reached = expected = 0.0
+    for made, wanted in items:
+        known = [size.edits / size.larger for size in made if size]
+        # An item is left out as a whole if one of its trees is too large.
+        if wanted and known and len(known) == len(made):
+            reached += sum(known) / len(known)
+            expected += wanted.edits / wanted.larger
+    return reached / expected if expected else math.nan
