@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from simllm.code.tree_distance import OrderedTree, syntax_tree, tree_edit_distance
+from simllm.code.tree_distance import syntax_trees, tree_edit_distance
 from simllm.metrics.code.code_metric import CodeScorer, Items
 from simllm.metrics.code.similarity import Pair, compare, whole_lines
 from simllm.metrics.interface import Example
 
+_CACHED = 1024  # sizes; the candidates of an item share the patch of the reference
 LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
 
 
@@ -35,13 +37,8 @@ def load_tree_similarity(argument: str) -> CodeScorer:
 
 def _tree_similarity(candidate: str, reference: str, language: str, largest: int) -> float:
     """Compute the similarity of two trees; NaN if a tree has more than `largest` nodes."""
-    a, b = syntax_tree(candidate, language), syntax_tree(reference, language)
-    return max(1 - _distance(a, b, largest) / max(len(a), len(b)), 0.0)  # NaN stays NaN
-
-
-def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the edit distance between two trees; NaN if a tree has more than `largest` nodes."""
-    return math.nan if max(len(a), len(b)) > largest else tree_edit_distance(a, b)
+    size = patch_size(candidate, reference, language, largest)
+    return max(1 - size.edits / size.larger, 0.0) if size else math.nan
 
 
 def load_patch_size(argument: str, ratio: bool) -> CodeScorer:
@@ -70,9 +67,10 @@ class PatchSize:
     larger: int
 
 
+@lru_cache(_CACHED)
 def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
     """Measure the patch that turns a source into a candidate; None if a tree is too large."""
-    a, b = syntax_tree(source, language), syntax_tree(candidate, language)
+    a, b = syntax_trees([source, candidate], language)
     larger = max(len(a), len(b))
     return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
 
@@ -85,12 +83,10 @@ def _relative_patch_size(example: Example, largest: int) -> float:
 
 def _relative_patch_size_ratio(example: Example, largest: int) -> float:
     """Compute RPSR; NaN if source and reference have equal trees, or if a tree is too large."""
-    source, candidate, reference = (
-        syntax_tree(text, example.language or "")
-        for text in (example.source or "", example.candidate, example.reference)
-    )
-    expected = _distance(source, reference, largest)
-    return _distance(source, candidate, largest) / expected if expected else math.nan
+    source, language = example.source or "", example.language or ""
+    expected = patch_size(source, example.reference, language, largest)
+    size = patch_size(source, example.candidate, language, largest)
+    return size.edits / expected.edits if size and expected and expected.edits else math.nan
 
 
 def _corpus_patch_size_ratio(items: Items, largest: int) -> float:
