@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from simllm.metric import SimLLM
     from simllm.scoring.frequencies import Frequencies
     from simllm.scoring.scores import Scores
-    from simllm.scoring.streaming import Chunk
+    from simllm.scoring.table import Chunk
 
 HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> None:
         _refuse_finished_run(target)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-    from simllm.scoring import streaming
+    from simllm.scoring import table as score_table
 
     metric = SimLLM(
         options.model,
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> None:
     with locked(target):
         # The scores of an earlier run may be continued only by the same metric on as many pairs.
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
-        chunks = streaming.stream(metric.stream, rows, partial, metric.no_scores)
+        chunks = score_table.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
             # The scores go through the partial file, so that memory stays constant.
@@ -176,7 +176,7 @@ def run(options: argparse.Namespace) -> None:
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file.check_output(target, (), options.overwrite)  # another program may have just written it
-        finished = streaming.read_chunks(partial, metric.no_scores)
+        finished = score_table.read_chunks(partial, metric.no_scores)
         scores = _write(options, scale, metric, finished, source.messages)
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
@@ -236,7 +236,8 @@ def _write(
 
     `messages` are warnings about the input.
     """
-    from simllm.scoring.scores import ScoreTable, concatenate
+    from simllm.scoring.scores import concatenate
+    from simllm.scoring.table import ScoreTable
 
     form = tables.format_for(options.format, options.output)
     table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)

@@ -148,6 +148,7 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 _LARGEST = 1 << 28  # bytes, ten times the largest tokenizer.json in use; larger files would fill the memory
+_BLOCK = 1 << 20
 _DEEPEST = 100  # levels; code that copies the values recurses, and Python ends a recursion at 1,000
 
 
@@ -155,9 +156,10 @@ def read_json(file: Path) -> dict[str, Any]:
     """Read a file of at most 256 MiB that holds one JSON object, of at most a hundred levels."""
     try:
         with file.open("rb") as data:
-            # One byte more tells a file of the largest size from a larger one, also for a device without a
-            # size.
-            content = data.read(_LARGEST + 1)
+            # In blocks, because `read` reserves the memory that it may need. One block more tells a file of the
+            # largest size from a larger one, also for a device without a size.
+            blocks = iter(lambda: data.read(_BLOCK), b"")
+            content = b"".join(islice(blocks, _LARGEST // _BLOCK + 1))
         if len(content) > _LARGEST:
             raise InputError(f"{file}: has more than {_LARGEST >> 20} MiB; expected a JSON object")
         # Windows editors write a byte-order mark.

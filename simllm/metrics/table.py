@@ -6,7 +6,7 @@ Importing this table stays fast: a metric's module is imported when the metric i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
@@ -28,7 +28,6 @@ class MetricSpec:
             (a file of texts). For a metric for code it is optional: a word such as "multiset", "FILE" for any
             path, or "NODES" for any positive number of syntax nodes. Empty if there is no argument.
         libraries: The Python packages whose versions can change scores.
-        for_code: Whether the metric scores code instead of texts.
         needs_source: Whether the metric needs the code before it was edited.
         lower_is_better: Whether lower scores are better, as for the size of an edit.
         is_published: Whether the argument may be "as-published".
@@ -38,10 +37,14 @@ class MetricSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     argument: str = ""
     libraries: tuple[str, ...] = ()
-    for_code: bool = False
     needs_source: bool = False
     lower_is_better: bool = False
     is_published: bool = False
+
+    @property
+    def for_code(self) -> bool:
+        """Whether the metric scores code instead of texts."""
+        return self.load.startswith("code.")
 
     def allows(self, argument: str) -> bool:
         """Return whether a user may write this argument, which is empty if the user wrote none."""
@@ -61,52 +64,45 @@ class MetricSpec:
         return resolve_name(f"simllm.metrics.{self.load}")(*arguments, **self.options)
 
 
-def _text(load: str, *libraries: str, argument: str = "", **options: Any) -> MetricSpec:
-    return MetricSpec(f"text.{load}", options, argument, libraries)
-
-
-def _code(load: str, argument: str = "", is_published: bool = False, **options: Any) -> MetricSpec:
-    return MetricSpec(f"code.{load}", options, argument, for_code=True, is_published=is_published)
-
-
-def _edit(load: str, argument: str = "", lower_is_better: bool = False, **options: Any) -> MetricSpec:
-    """Describe a metric that compares how candidate and reference edit the source."""
-    spec = _code(load, argument, not lower_is_better, **options)
-    return replace(spec, needs_source=True, lower_is_better=lower_is_better)
-
-
+_ROUGE = ("rouge-score", "nltk")
+_EDIT = {"needs_source": True, "is_published": True}
+_SIZE = {"needs_source": True, "lower_is_better": True}
 METRICS = {
-    "bleu": _text("words:load_bleu", "nltk", weights=(0.25,) * 4),
-    "bleu-1": _text("words:load_bleu", "nltk", weights=(1,)),
-    "bleu-2": _text("words:load_bleu", "nltk", weights=(0, 1)),
-    "bleu-3": _text("words:load_bleu", "nltk", weights=(0, 0, 1)),
-    "bleu-4": _text("words:load_bleu", "nltk", weights=(0, 0, 0, 1)),
-    "bleu-smoothed": _text("words:load_smoothed_bleu", "sacrebleu"),
-    "meteor": _text("meteor:load_meteor", "nltk"),
-    "rouge-1": _text("words:load_rouge", "rouge-score", "nltk", kind="rouge1"),
-    "rouge-2": _text("words:load_rouge", "rouge-score", "nltk", kind="rouge2"),
-    "rouge-l": _text("words:load_rouge", "rouge-score", "nltk", kind="rougeL"),
-    "rouge-w": _text("words:load_rouge_w", "rouge-score", "nltk"),
-    "jaccard": _text("words:load_jaccard"),
-    "tf-idf": _text("words:load_tf_idf", "scikit-learn"),
-    "chrf": _text("words:load_chrf", "sacrebleu"),
-    "word-vectors": _text("embeddings:load_word_vectors", "scipy", argument="CORPUS"),
-    "sentence-bert": _text(
-        "embeddings:load_sentence_bert", "sentence-transformers", "transformers", argument="MODEL"
+    "bleu": MetricSpec("text.words:load_bleu", {"weights": (0.25,) * 4}, libraries=("nltk",)),
+    "bleu-1": MetricSpec("text.words:load_bleu", {"weights": (1,)}, libraries=("nltk",)),
+    "bleu-2": MetricSpec("text.words:load_bleu", {"weights": (0, 1)}, libraries=("nltk",)),
+    "bleu-3": MetricSpec("text.words:load_bleu", {"weights": (0, 0, 1)}, libraries=("nltk",)),
+    "bleu-4": MetricSpec("text.words:load_bleu", {"weights": (0, 0, 0, 1)}, libraries=("nltk",)),
+    "bleu-smoothed": MetricSpec("text.words:load_smoothed_bleu", libraries=("sacrebleu",)),
+    "meteor": MetricSpec("text.meteor:load_meteor", libraries=("nltk",)),
+    "rouge-1": MetricSpec("text.words:load_rouge", {"kind": "rouge1"}, libraries=_ROUGE),
+    "rouge-2": MetricSpec("text.words:load_rouge", {"kind": "rouge2"}, libraries=_ROUGE),
+    "rouge-l": MetricSpec("text.words:load_rouge", {"kind": "rougeL"}, libraries=_ROUGE),
+    "rouge-w": MetricSpec("text.words:load_rouge_w", libraries=_ROUGE),
+    "jaccard": MetricSpec("text.words:load_jaccard"),
+    "tf-idf": MetricSpec("text.words:load_tf_idf", libraries=("scikit-learn",)),
+    "chrf": MetricSpec("text.words:load_chrf", libraries=("sacrebleu",)),
+    "word-vectors": MetricSpec("text.embeddings:load_word_vectors", argument="CORPUS", libraries=("scipy",)),
+    "sentence-bert": MetricSpec(
+        "text.embeddings:load_sentence_bert",
+        argument="MODEL",
+        libraries=("sentence-transformers", "transformers"),
     ),
-    "bertscore": _text("embeddings:load_bertscore", "bert-score", "transformers", argument="MODEL"),
-    "exact-match": _code("similarity:load_exact_match", is_published=True),
-    "lemod": _edit("similarity:load_lemod", "multiset", part="f1"),
-    "lemod-precision": _edit("similarity:load_lemod", "multiset", part="precision"),
-    "lemod-recall": _edit("similarity:load_lemod", "multiset", part="recall"),
-    "token-bleu": _code("bleu:load_bleu", is_published=True, of_edits=False),
-    "bleu-diff": _edit("bleu:load_bleu", of_edits=True),
-    "crystalbleu": _code("bleu:load_crystalbleu", FILE, is_published=True, of_edits=False),
-    "crystalbleu-diff": _edit("bleu:load_crystalbleu", FILE, of_edits=True),
-    "edit-similarity": _code("similarity:load_edit_similarity", "indel"),
-    "code-chrf": _code("similarity:load_chrf"),
-    "tree-similarity": _code("trees:load_tree_similarity", NODES),
-    "codebleu": _code("codebleu:load_codebleu"),
-    "rps": _edit("trees:load_patch_size", NODES, lower_is_better=True, ratio=False),
-    "rpsr": _edit("trees:load_patch_size", NODES, lower_is_better=True, ratio=True),
+    "bertscore": MetricSpec(
+        "text.embeddings:load_bertscore", argument="MODEL", libraries=("bert-score", "transformers")
+    ),
+    "exact-match": MetricSpec("code.similarity:load_exact_match", is_published=True),
+    "lemod": MetricSpec("code.similarity:load_lemod", {"part": "f1"}, "multiset", **_EDIT),
+    "lemod-precision": MetricSpec("code.similarity:load_lemod", {"part": "precision"}, "multiset", **_EDIT),
+    "lemod-recall": MetricSpec("code.similarity:load_lemod", {"part": "recall"}, "multiset", **_EDIT),
+    "token-bleu": MetricSpec("code.bleu:load_bleu", {"of_edits": False}, is_published=True),
+    "bleu-diff": MetricSpec("code.bleu:load_bleu", {"of_edits": True}, **_EDIT),
+    "crystalbleu": MetricSpec("code.bleu:load_crystalbleu", {"of_edits": False}, FILE, is_published=True),
+    "crystalbleu-diff": MetricSpec("code.bleu:load_crystalbleu", {"of_edits": True}, FILE, **_EDIT),
+    "edit-similarity": MetricSpec("code.similarity:load_edit_similarity", argument="indel"),
+    "code-chrf": MetricSpec("code.similarity:load_chrf"),
+    "tree-similarity": MetricSpec("code.trees:load_tree_similarity", argument=NODES),
+    "codebleu": MetricSpec("code.codebleu:load_codebleu"),
+    "rps": MetricSpec("code.trees:load_patch_size", {"ratio": False}, NODES, **_SIZE),
+    "rpsr": MetricSpec("code.trees:load_patch_size", {"ratio": True}, NODES, **_SIZE),
 }

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from simllm.model.batches import batch_slices, pad
+from simllm.model.engines import batch_slices, pad
 from train.runtime.batching import combined_seed
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart

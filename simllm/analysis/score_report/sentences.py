@@ -17,7 +17,7 @@ from simllm.analysis.comparison import Comparison
 from simllm.analysis.score_report.pairs import LONGEST_EXPLAINED, ScoredPairs
 from simllm.array_types import Floats
 from simllm.io.tables import format_count, format_number, format_p_value
-from simllm.model.scale import ScoreScale
+from simllm.model.config import ScoreScale
 from simllm.scoring.scores import SIMILAR
 from simllm.stats.significance import holm
 from simllm.text_cleaning import encodable
