@@ -156,8 +156,8 @@ def read_json(file: Path) -> dict[str, Any]:
     """Read a file of at most 256 MiB that holds one JSON object, of at most a hundred levels."""
     try:
         with file.open("rb") as data:
-            # In blocks, because `read` reserves the memory that it may need. One block more tells a file of the
-            # largest size from a larger one, also for a device without a size.
+            # In blocks, because `read` reserves the memory that it may need. One block more tells a file of
+            # the largest size from a larger one, also for a device without a size.
             blocks = iter(lambda: data.read(_BLOCK), b"")
             content = b"".join(islice(blocks, _LARGEST // _BLOCK + 1))
         if len(content) > _LARGEST:

@@ -20,6 +20,7 @@ from typing import Any
 import simllm
 from simllm.errors import InputError
 from simllm.io.packages import missing_package
+from simllm.metrics import table
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import Example, FunctionMetric, Metric, PlainScores, UnavailableError
 from simllm.metrics.table import METRICS, MetricSpec
@@ -27,9 +28,9 @@ from simllm.metrics.text.readable_texts import POLICY
 
 GROUP = "simllm.metrics"  # group of entry points
 _LEARNED = ("simllm", "simllm-same")  # metrics that use the model of `load`
-BUILT_IN = (*_LEARNED, *(name for name, spec in METRICS.items() if not spec.for_code))
+BUILT_IN = (*_LEARNED, *table.TEXT)
 # Metrics for code; `names` leaves them out, because they do not score texts.
-CODE = tuple(name for name, spec in METRICS.items() if spec.for_code)
+CODE = tuple(table.CODE)
 _COLUMN = "column"
 _OTHER = MetricSpec("")  # of the learned metric, of columns, and of metrics of other packages
 

@@ -65,9 +65,9 @@ class MetricSpec:
 
 
 _ROUGE = ("rouge-score", "nltk")
-_EDIT = {"needs_source": True, "is_published": True}
-_SIZE = {"needs_source": True, "lower_is_better": True}
-METRICS = {
+_EDIT: dict[str, Any] = {"needs_source": True, "is_published": True}
+_SIZE: dict[str, Any] = {"needs_source": True, "lower_is_better": True}
+TEXT = {
     "bleu": MetricSpec("text.words:load_bleu", {"weights": (0.25,) * 4}, libraries=("nltk",)),
     "bleu-1": MetricSpec("text.words:load_bleu", {"weights": (1,)}, libraries=("nltk",)),
     "bleu-2": MetricSpec("text.words:load_bleu", {"weights": (0, 1)}, libraries=("nltk",)),
@@ -91,6 +91,8 @@ METRICS = {
     "bertscore": MetricSpec(
         "text.embeddings:load_bertscore", argument="MODEL", libraries=("bert-score", "transformers")
     ),
+}
+CODE = {
     "exact-match": MetricSpec("code.similarity:load_exact_match", is_published=True),
     "lemod": MetricSpec("code.similarity:load_lemod", {"part": "f1"}, "multiset", **_EDIT),
     "lemod-precision": MetricSpec("code.similarity:load_lemod", {"part": "precision"}, "multiset", **_EDIT),
@@ -106,3 +108,4 @@ METRICS = {
     "rps": MetricSpec("code.trees:load_patch_size", {"ratio": False}, NODES, **_SIZE),
     "rpsr": MetricSpec("code.trees:load_patch_size", {"ratio": True}, NODES, **_SIZE),
 }
+METRICS = TEXT | CODE
