@@ -18,11 +18,17 @@ from simllm.model.engines import default_device, make_engine, prepare_module, us
 from simllm.model.pooling import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
 from simllm.scoring import embedding, token_matching, tokens
-from simllm.scoring.embedding import EmbeddingScorer
+from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer
 from simllm.scoring.frequencies import Frequencies
-from simllm.scoring.meaning import MeaningScorer
-from simllm.scoring.scores import Scores, concatenate, score_signature
-from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
+from simllm.scoring.scores import (
+    CHUNK,
+    Pair,
+    Scores,
+    chunks,
+    concatenate,
+    score_in_chunks,
+    score_signature,
+)
 from simllm.scoring.token_matching import TokenScorer
 from simllm.scoring.tokens import (
     PairScorer,

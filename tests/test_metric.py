@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
-from simllm.model import batches, pooling
+from simllm.model import engines, pooling
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -56,7 +56,7 @@ def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name
     metric, texts = SimLLM(model_folder, pooling=name), [c for c in comments[:150] if len(c) < 150]
     whole = metric.embed(texts)
     for batch_tokens in (1, 100, 10**6):
-        monkeypatch.setattr(batches, "CPU_BATCH", batch_tokens)
+        monkeypatch.setattr(engines, "CPU_BATCH", batch_tokens)
         assert np.abs(whole - metric.embed(texts)).max() < 1e-5
 
 

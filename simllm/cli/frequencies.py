@@ -73,7 +73,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     """Write the k most frequent n-grams of tokens in a file or folder of code, for the metric CrystalBLEU."""
     with packages.require_code_extra():
         from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, find_language
-        from simllm.metrics.code import crystalbleu
+        from simllm.metrics.code import bleu
     find_language(language)
     if k < 1:
         raise InputError(f"--ngrams {k}: expected 1 or more")
@@ -83,10 +83,10 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
     output_file.check_output(output, overwrite, found)
-    shared = crystalbleu.count_shared(_texts(found), language, k)
+    shared = bleu.count_shared(_texts(found), language, k)
     if not shared:
         raise InputError(f"{place}: no code")
-    crystalbleu.save_shared(output, {language: shared})
+    bleu.save_shared(output, {language: shared})
 
 
 def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:

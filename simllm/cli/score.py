@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from simllm.metric import SimLLM
     from simllm.scoring.frequencies import Frequencies
     from simllm.scoring.scores import Scores
-    from simllm.scoring.streaming import Chunk
+    from simllm.scoring.table import Chunk
 
 _SHOWN = 5  # warnings about single tables of several files
 EXAMPLES = """examples:
@@ -138,13 +138,13 @@ def _write_resumably(
     target: Path,
 ) -> Scores:
     """Write the table into a file; the scores go through a partial file, so that memory stays constant."""
-    from simllm.scoring import streaming
+    from simllm.scoring import table as score_table
 
     with locked(target):
         # The scores of an earlier run may be continued only by the same metric on as many pairs.
         settings = {"signature": metric.signature, "pairs": total}
         partial = PartialFile(target, settings, options.resume)
-        chunks = streaming.stream(metric.stream, rows, partial, metric.no_scores)
+        chunks = score_table.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
             for chunk, _ in _with_bar(options, chunks, total):
@@ -155,7 +155,7 @@ def _write_resumably(
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file.check_output(target, options.overwrite)  # another program may have just written it
-        scores = _write(options, metric, streaming.read_chunks(partial, metric.no_scores), messages)
+        scores = _write(options, metric, score_table.read_chunks(partial, metric.no_scores), messages)
         partial.remove()
     return scores
 
@@ -176,7 +176,8 @@ def _write(options: Options, metric: SimLLM, chunks: Iterable[Chunk], messages: 
 
     `messages` are warnings about the input.
     """
-    from simllm.scoring.scores import ScoreTable, concatenate
+    from simllm.scoring.scores import concatenate
+    from simllm.scoring.table import ScoreTable
 
     scale, form = options.shown_scale, tables.format_for(options.format, options.output)
     table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)

@@ -229,14 +229,16 @@ def with_code_options(names: Iterable[str], as_published: bool, largest_tree: in
 
     Names that have an argument, and names of other metrics, stay unchanged.
     """
-    from simllm.metrics.code.built_in import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
+    from simllm.metrics.table import AS_PUBLISHED, METRICS, NODES
 
     if largest_tree is not None and largest_tree < 1:
         raise InputError(f"--largest-tree {largest_tree}: expected 1 or more")
-    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if as_published else {}
-    if largest_tree is not None:
-        bounded = (name for name, kind in CODE_METRICS.items() if kind.argument == NODES)
-        arguments |= dict.fromkeys(bounded, str(largest_tree))
+    arguments = {}
+    for name, spec in METRICS.items():
+        if as_published and spec.is_published:
+            arguments[name] = AS_PUBLISHED
+        elif largest_tree is not None and spec.argument == NODES:
+            arguments[name] = str(largest_tree)
     return [f"{name}={arguments[name]}" if name in arguments else name for name in names]
 
 

@@ -26,7 +26,7 @@ from simllm.model.encoder import Encoder
 from simllm.model.engines import Engine
 from simllm.model.pooling import POOLINGS, SIMILARITIES
 from simllm.scoring import token_matching
-from simllm.scoring.streaming import CHUNK, score_in_chunks
+from simllm.scoring.scores import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 from simllm.scoring.tokens import PairValues, Tokenized
 

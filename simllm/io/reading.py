@@ -22,6 +22,7 @@ from simllm.errors import InputError
 from simllm.text_cleaning import encodable
 
 LONGEST_LINE = 1 << 26  # bytes; a file without line ends must not fill the memory
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 

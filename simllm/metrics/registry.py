@@ -20,18 +20,39 @@ from typing import Any
 import simllm
 from simllm.errors import InputError
 from simllm.io.packages import missing_package
+from simllm.metrics import table
 from simllm.metrics.cache import CachedMetric
-from simllm.metrics.code.built_in import CODE_METRICS
 from simllm.metrics.interface import Example, FunctionMetric, Metric, PlainScores, UnavailableError
-from simllm.metrics.text import built_in_text_metrics
-from simllm.metrics.text.built_in_text_metrics import BASELINES
+from simllm.metrics.table import METRICS, MetricSpec
 from simllm.metrics.text.readable_texts import POLICY
 
 GROUP = "simllm.metrics"  # group of entry points
-_LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`
-BUILT_IN = ("simllm", "simllm-same", *BASELINES)
-CODE = tuple(CODE_METRICS)  # metrics for code; `names` leaves them out, because they do not score texts
+_LEARNED = ("simllm", "simllm-same")  # metrics that use the model of `load`
+BUILT_IN = (*_LEARNED, *table.TEXT)
+# Metrics for code; `names` leaves them out, because they do not score texts.
+CODE = tuple(table.CODE)
 _COLUMN = "column"
+_OTHER = MetricSpec("")  # of the learned metric, of columns, and of metrics of other packages
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """What a user wrote to name a metric: `kind` or `kind=argument`."""
+
+    whole: str
+    kind: str
+    argument: str
+
+    @property
+    def spec(self) -> MetricSpec:
+        """What is known about the metric; nothing is known about those of other packages."""
+        return METRICS.get(self.kind, _OTHER)
+
+
+def parse(name: str) -> MetricName:
+    """Parse the name of a metric, which need not exist."""
+    kind, _, argument = name.partition("=")
+    return MetricName(name, kind, argument)
 
 
 @dataclass(frozen=True)
@@ -65,24 +86,25 @@ def names() -> tuple[str, ...]:
 
 def check_names(chosen: Iterable[str]) -> None:
     """Raise InputError if a name, `name` or `name=argument`, belongs to no metric; ignore the argument."""
-    for name in chosen:
-        if (kind := name.partition("=")[0]) not in (*names(), *CODE, _COLUMN):
-            raise InputError(f"metric {kind!r}: expected one of {', '.join((*names(), *CODE))}, column=NAME")
+    for name in map(parse, chosen):
+        if name.kind not in (*METRICS, *_LEARNED, _COLUMN) and name.kind not in _entry_points():
+            known = ", ".join((*names(), *CODE))
+            raise InputError(f"metric {name.kind!r}: expected one of {known}, column=NAME")
 
 
 def is_code_metric(name: str) -> bool:
     """Return whether a metric (`name` or `name=argument`) scores code instead of texts."""
-    return name.partition("=")[0] in CODE
+    return parse(name).spec.for_code
 
 
 def needs_source(name: str) -> bool:
     """Return whether a metric (`name` or `name=argument`) needs the source, the code before it was edited."""
-    return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].needs_source
+    return parse(name).spec.needs_source
 
 
 def lower_is_better(name: str) -> bool:
     """Return whether lower scores of a metric are better, as for a metric of the size of an edit."""
-    return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
+    return parse(name).spec.lower_is_better
 
 
 def uses_model(name: str) -> bool:
@@ -90,8 +112,7 @@ def uses_model(name: str) -> bool:
 
     The metrics `simllm` and `simllm-same` use this folder; `simllm=FOLDER` has a model of its own.
     """
-    kind, _, argument = name.partition("=")
-    return kind in _LEARNED and not argument
+    return parse(name).kind in _LEARNED and not parse(name).argument
 
 
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
@@ -115,21 +136,49 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             do.
     """
     check_names([name])
-    kind, _, argument = name.partition("=")
-    if kind == _COLUMN:
-        if not argument:
+    parsed = parse(name)
+    if parsed.kind in METRICS:
+        return _built_in(parsed)
+    if parsed.kind == _COLUMN:
+        if not parsed.argument:
             raise UnavailableError("name it as column=NAME")
-        return ColumnMetric(name, argument)
-    if kind in _LEARNED:
+        return ColumnMetric(name, parsed.argument)
+    if parsed.kind in _LEARNED:
         # Imported by name, because `simllm.metric` imports this package.
-        learned = import_module("simllm.metric").SimLLM(argument or model)
-        return model_metric(name, learned) if kind == "simllm" else same_metric(name, learned)
-    if kind in BASELINES:
-        return _baseline(name, kind, argument)
-    if kind in CODE:
-        return _code_metric(name)
-    metric: Metric = _entry_points()[kind].load()(argument)
+        learned = import_module("simllm.metric").SimLLM(parsed.argument or model)
+        return model_metric(name, learned) if parsed.kind == "simllm" else same_metric(name, learned)
+    metric: Metric = _entry_points()[parsed.kind].load()(parsed.argument)
     return metric
+
+
+def _built_in(name: MetricName) -> Metric:
+    """Load a metric of the table; those for texts get a cache."""
+    spec = name.spec
+    if not spec.allows(name.argument):
+        if spec.for_code:
+            expected = f"{name.kind}={spec.argument} or {name.kind}" if spec.argument else name.kind
+            raise InputError(f"metric {name.whole!r}: name it as {expected}")
+        expected = f"{name.kind}={spec.argument}" if spec.argument else f"{name.kind} alone"
+        raise UnavailableError(f"name it as {expected}")
+    try:
+        scorer = spec.scorer(name.kind, name.argument)
+        if spec.for_code:
+            # Imported by name, because metrics for code need the package tree-sitter, which is optional.
+            code_metric = import_module("simllm.metrics.code.code_metric")
+            metric: Metric = code_metric.CodeMetric(name.whole, scorer, spec.needs_source)
+            return metric
+    except ModuleNotFoundError as error:
+        if spec.for_code:
+            raise UnavailableError(missing_package(error.name, "code")) from None
+        package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
+        raise UnavailableError(f"{package} is not installed: pip install {package}") from None
+    libraries = [f"{library}:{version(library)}" for library in spec.libraries]
+    data = [f"{what}:{_digest(path)}" for what, path in scorer.data.items()]
+    # Libraries and data files change scores without a new version of simllm, and stored scores are reused
+    # only under an equal signature.
+    signature = "|".join([name.kind, *data, POLICY, *libraries, f"version:{simllm.__version__}"])
+    warnings = partial(scorer.warnings, name.whole)
+    return CachedMetric(FunctionMetric(name.whole, signature, scorer, warnings))
 
 
 def load_all(
@@ -194,27 +243,6 @@ def same_metric(name: str, learned: Any) -> Metric:
     if learned.no_scores.same is None:
         raise UnavailableError("the model folder has no meaning head")
     return CachedMetric(_LearnedMetric(name, f"same|{learned.signature}", learned, "same"))
-
-
-def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Load a known metric for texts, such as BLEU, with a cache; `name` is `kind` or `kind=argument`."""
-    scorer = built_in_text_metrics.baseline(kind, argument)
-    libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
-    data = [f"{what}:{_digest(path)}" for what, path in built_in_text_metrics.data(kind, argument).items()]
-    # Libraries and data files change scores without a new version of simllm, and stored scores are reused
-    # only under an equal signature.
-    signature = "|".join([kind, *data, POLICY, *libraries, f"version:{simllm.__version__}"])
-    return CachedMetric(FunctionMetric(name, signature, scorer, partial(scorer.warnings, name)))
-
-
-def _code_metric(name: str) -> Metric:
-    """Load a metric for code; raise UnavailableError if the pip extra `code` is not installed."""
-    try:
-        # Metrics for code need the package tree-sitter, which is optional.
-        metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
-    except ModuleNotFoundError as error:
-        raise UnavailableError(missing_package(error.name, "code")) from None
-    return metric
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeVar
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.errors import InputError
-from simllm.model.batches import CPU_BATCH, largest_batch
 from simllm.model.encoder import Encoder, Layer, attention
+from simllm.model.tokenizer import PAD_ID
 
 
 def default_device() -> str:
@@ -36,6 +36,36 @@ def usable_device(device: str) -> str:
 
 
 # Float32 would need too much memory for long rows.
+CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
+
+
+def largest_batch(device: torch.device) -> int:
+    """Return the largest number of tokens in a batch, padding included."""
+    return CPU_BATCH if device.type == "cpu" else GPU_BATCH
+
+
+def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
+    """Split texts that are sorted by length, shortest first, into batches of at most `batch_tokens` tokens.
+
+    Padding counts. A text with more tokens than that is alone in its batch.
+    """
+    start = 0
+    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
+        if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
+            yield slice(start, end)
+            start = end
+    if sorted_ids:
+        yield slice(start, len(sorted_ids))
+
+
+def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Pad the token ids of B texts to the longest: (B, L) token ids, and their (B, L) mask."""
+    lengths = torch.tensor([len(text) for text in ids])
+    longest = int(lengths.max())
+    tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
+    return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word
+
+
 _LONG_ROW = 64  # rows with at least this many attention scores use PyTorch's softmax
 
 

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
+from simllm.errors import InputError
+
 _WINDOW = 5  # tokens on either side of a token that count as its neighbours
+_SIZE = 256  # dimensions of weighted vectors
 _SMOOTHING = 0.75  # exponent of token counts; it lowers the PPMI of rare tokens
 
 
@@ -62,3 +65,28 @@ def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     data = np.log(pairs.data / pairs.data.sum()) + surprise[pairs.row] + surprise[pairs.col]
     kept = data > 0
     return sparse.csr_matrix((data[kept], (pairs.row[kept], pairs.col[kept])), shape=counts.shape)
+
+
+def weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
+    """Compute (V, D) vectors of the V tokens; D is 256, or less if the corpus has few different tokens.
+
+    The norm of a vector is the token's inverse document frequency (idf). A token that does not occur in
+    `texts` (token ids) has zeros.
+    """
+    lengths = [len(ids) for ids in texts]
+    tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))
+    numbers = np.repeat(np.arange(len(texts)), lengths)
+    frequency = np.bincount([token for ids in texts for token in set(ids)], minlength=vocab_size)
+    idf = np.log((1 + len(texts)) / (1 + frequency))
+    # Tokens that do not occur would be rows of zeros in the matrix to factorize.
+    seen, compact = np.unique(tokens, return_inverse=True)
+    if len(seen) < 3:
+        raise InputError("word-vectors: no words in the corpus")
+    counts = count_neighbours(compact, numbers, len(seen))
+    # The sparse decomposition finds fewer factors than the matrix has rows.
+    vectors = ppmi_vectors(counts, min(_SIZE, len(seen) - 1))
+    weighted = np.zeros((vocab_size, vectors.shape[1]))
+    weighted[seen] = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[seen, None]
+    )
+    return weighted

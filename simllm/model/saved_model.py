@@ -26,10 +26,9 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import find_packaged
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build, shown
-from simllm.model.config import HeadConfig, ModelConfig
+from simllm.model.config import HeadConfig, ModelConfig, ScoreScale
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.scale import ScoreScale
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 

@@ -18,7 +18,7 @@ from simllm.io import reading
 from simllm.io.strict_loading import build
 from simllm.llm.endpoint import request_key
 from simllm.llm.records import KeptValues
-from simllm.metrics.code.patch_size import PatchSize, patch_size, ratio_of_sizes
+from simllm.metrics.code.trees import PatchSize, patch_size, ratio_of_sizes
 from simllm.repair.items import RepairItem
 from simllm.stats.classification import average_pass_rate, pass_at_k
 from simllm.stats.resampling import SEED, interval, resampled_means

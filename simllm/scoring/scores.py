@@ -1,28 +1,27 @@
-"""The rule that marks two similar texts as "meaning may have changed", if they probably differ in meaning."""
+"""Scores of text pairs, and scoring in chunks: the next chunk is tokenized while the model encodes one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 import simllm
 from simllm.errors import InputError
-from simllm.io import tables
-from simllm.io.text_pairs import PairWithId, shown_id
+from simllm.model.config import ScoreScale
 from simllm.model.engines import MODES
 from simllm.model.saved_model import SavedModel
-from simllm.model.scale import ScoreScale
 from simllm.scoring.frequencies import Frequencies
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
+from simllm.scoring.tokens import PairScorer, Tokenized, TooLongError, count_unreadable, score_empty_texts
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
-    from numpy.typing import NDArray
 
 CHANGED = "meaning may have changed"
 SIMILAR = 0.4  # lowest score of similar texts
@@ -189,63 +188,76 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
 
 
-class ScoreTable:
-    """The table that `simllm score` writes: its columns, its rows (one for each pair) and its summary.
+CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`
+Pair = TypeVar("Pair", bound=tuple[Any, ...])  # a tuple of candidate, reference, and optionally more
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-    The column "same" has the probability of the same meaning, if the metric can estimate it. The column
-    "note" (only in the format "text") says "meaning may have changed". The scale "same" has neither column:
-    its scores are the probability.
 
-    Args:
-        scale: One of `simllm.scoring.scores.SCALES`.
-        format_: "text", "json" or "tsv".
-        with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: The metric's scores of no pairs.
+def score_in_chunks(
+    pairs: Iterable[Pair],
+    tokenize: Callable[[list[str]], Tokenized],
+    scorer: PairScorer,
+    size: int,
+    no_scores: Scores,
+    first: int = 1,
+) -> Iterator[tuple[list[Pair], Scores]]:
+    """Score pairs in chunks of `size`; yield each chunk with its scores.
+
+    `tokenize` cleans and tokenizes a list of texts. `first` is the number of the first pair in the whole
+    input, from 1; an InputError about a text that is too long names the text by this numbering.
     """
+    numbered = zip(count(first, size), chunks(pairs, size), strict=False)
+    for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
+        # The scorer also scores pairs with an empty text, whose values are then overwritten.
+        values, same = scorer(texts)
+        empty = score_empty_texts(chunk, texts, values, same)
+        yield (
+            chunk,
+            replace(
+                no_scores,
+                values=values,
+                same=same,
+                empty=empty,
+                unreadable=count_unreadable(_texts_of(chunk), texts),
+                truncated=len(texts.long),
+                deduplicated=texts.repeated,
+            ),
+        )
 
-    def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
-        self.scale, self.form = scale, format_ if with_ids else None
-        self.with_same = no_scores.same is not None and scale != "same"
-        self.with_notes = self.with_same and format_ == "text"
-        self.columns = [
-            *(["id"] if with_ids else []),
-            "score",
-            *(["low", "high"] if scale == "rating" else []),
-            *(["same"] if self.with_same else []),
-            "candidate",
-            "reference",
-            *(["note"] if self.with_notes else []),
-        ]
 
-    def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
-        """Return n rows of cells for n pairs: (candidate, reference), or (candidate, reference, id)."""
-        columns = [scores.on(self.scale)]
-        if self.scale == "rating":
-            columns += scores.rating_intervals
-        if self.with_same:
-            columns.append(scores.on("same"))
-        notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
-        return [
-            [*shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
-            for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
-        ]
+def _texts_of(pairs: Sequence[Pair]) -> list[str]:
+    """Return the texts of n pairs: first the n candidates, then their n references."""
+    return [pair[side] for side in (0, 1) for pair in pairs]
 
-    def summary(self, scores: Scores) -> dict[str, Any]:
-        """Return the summary of all pairs in the table as a JSON object.
 
-        "mean" is on the table's scale, and "changed" counts pairs whose texts are similar but probably differ
-        in meaning. Values that would say nothing are left out: the scale "raw", no warnings, no column
-        "same".
-        """
-        same = {"changed": int(scores.changed.sum())} if self.with_same else {}
-        return {
-            "pairs": len(scores.values),
-            "mean": float(scores.on(self.scale).mean()),
-            **({"scale": self.scale} if self.scale != "raw" else {}),
-            **same,
-            "empty": scores.empty,
-            "truncated": scores.truncated,
-            "deduplicated": scores.deduplicated,
-            "signature": scores.signature,
-            **({"warnings": list(scores.warnings)} if scores.warnings else {}),
-        }
+def _tokenize_chunk(
+    first: int, chunk: list[Pair], tokenize: Callable[[list[str]], Tokenized]
+) -> tuple[list[Pair], Tokenized]:
+    """Tokenize the 2n texts of a chunk; a text that is too long is named by its number among all pairs."""
+    try:
+        return chunk, tokenize(_texts_of(chunk))
+    except TooLongError as error:
+        side = "candidate" if error.index < len(chunk) else "reference"
+        raise InputError(f"{side} {first + error.index % len(chunk)}: {error}") from None
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield the items in lists of `size` items; the last list may be shorter."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield `function(item)` for each item in order; a background thread is one item ahead of the caller."""
+    pending: Future[Result] | None = None
+    # A thread is enough, because the tokenizer and torch release the lock of the interpreter.
+    with ThreadPoolExecutor(1) as thread:
+        for item in items:
+            following = thread.submit(function, item)
+            if pending:
+                yield pending.result()
+            pending = following
+        if pending:
+            yield pending.result()

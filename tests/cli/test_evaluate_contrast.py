@@ -4,12 +4,12 @@ import pytest
 
 from simllm.cli.main import main
 from simllm.evaluation import contrast
-from simllm.metrics.text.built_in_text_metrics import baseline
+from simllm.metrics.text.words import jaccard
 
 
 def test_word_overlap_wins_half_of_the_balanced_and_no_adversarial_triples():
     triples = contrast.clean_triples(contrast.load())
-    won = contrast.rewording_wins(baseline("jaccard"), triples)
+    won = contrast.rewording_wins(jaccard, triples)
     found = contrast.mean_by_label(triples.forms, won)
     assert found["balanced"] == pytest.approx(0.5, abs=0.05)
     assert found["adversarial"] < 0.05

@@ -10,9 +10,10 @@ import simllm
 from simllm import InputError
 from simllm.evaluation.correlation import correlate
 from simllm.metrics import cache as score_cache
-from simllm.metrics import registry, text
+from simllm.metrics import registry
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import FunctionMetric, pair_scores
+from simllm.metrics.text import words
 from simllm.metrics.text.readable_texts import TextScorer
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
@@ -83,7 +84,7 @@ def test_unavailable_metric_is_left_out_with_a_remedy(rated):
 
 
 def test_metric_with_non_finite_scores_is_left_out(rated, monkeypatch):
-    monkeypatch.setattr(text.jaccard, "load", lambda: TextScorer(lambda c, r: np.full(len(c), np.nan)))
+    monkeypatch.setattr(words, "load_jaccard", lambda: TextScorer(lambda c, r: np.full(len(c), np.nan)))
     result = correlate(rated, ["jaccard", "bleu-1"])
     assert [row.metric for row in result.rows] == ["bleu-1"]
     assert result.missing == {"jaccard": "some of its scores of ratings are not finite"}
@@ -175,7 +176,7 @@ def test_editing_simllm_invalidates_the_cache(tmp_path, monkeypatch):
     metric = CachedMetric(
         FunctionMetric("length", "length", lambda c, r: calls.append(c) or np.array([1.0, 2.0]))
     )
-    for edits in (["metrics/text/jaccard.py"], ["text.py"], []):
+    for edits in (["metrics/text/words.py"], ["text.py"], []):
         for file in edits:
             with (package / file).open("a") as code:
                 code.write("# edited\n")

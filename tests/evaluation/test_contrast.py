@@ -9,7 +9,7 @@ import pytest
 from simllm.errors import InputError
 from simllm.evaluation import contrast
 from simllm.evaluation.contrast import deciding_word_pairs
-from simllm.metrics.text.built_in_text_metrics import baseline
+from simllm.metrics.text.words import jaccard
 from simllm.text_cleaning import clean
 
 GOOD = {"reference": "a b", "rewording": "a c", "change": "a d", "kind": "verb", "form": "balanced"}
@@ -17,7 +17,7 @@ GOOD = {"reference": "a b", "rewording": "a c", "change": "a d", "kind": "verb",
 
 def overlap(candidates, references):
     """Return the Jaccard overlap of the cleaned words."""
-    return baseline("jaccard")([clean(text) for text in candidates], [clean(text) for text in references])
+    return jaccard([clean(text) for text in candidates], [clean(text) for text in references])
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ from simllm.code.languages import language as language_module
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
 from simllm.metrics.code import sheikhaei
-from simllm.metrics.code.built_in import CODE_METRICS
-from simllm.metrics.code.corpus_scores import corpus_value
-from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
-from simllm.metrics.code.similarity import bleu_of_tokens, edits
+from simllm.metrics.code.bleu import bleu_of_tokens, count_shared, crystal_bleu, load_shared, save_shared
+from simllm.metrics.code.similarity import edits
+from simllm.metrics.table import METRICS
 
-SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
+SIMILARITIES = [name for name in registry.CODE if not METRICS[name].lower_is_better]
 NAMES = {
     "exact_match": "exact-match",
     "token_bleu": "token-bleu",
@@ -161,7 +160,7 @@ def test_the_policy_for_empty_texts(name):
         ],
     )
     assert found.tolist() == [1, 1, 0, 1]
-    if not CODE_METRICS[name].needs_source:  # for others, an empty reference deletes the source
+    if not METRICS[name].needs_source:  # for others, an empty reference deletes the source
         assert scores(name, [Example(FIXED, "", SOURCE, "java")]).tolist() == [0]
 
 
@@ -227,7 +226,7 @@ def test_missing_parts_of_an_example_are_errors(tmp_path):
     with pytest.raises(InputError, match=r"go\.json: has no n-grams of java"):
         scores(f"crystalbleu={tmp_path}/go.json", [Example("a", "b", language="java")])
     with pytest.raises(InputError, match=r"go\.json: has no n-grams of java"):
-        corpus_value(f"crystalbleu={tmp_path}/go.json", [[Example("a", "b", language="java")]])
+        metrics.load(f"crystalbleu={tmp_path}/go.json").corpus_value([[Example("a", "b", language="java")]])
     (tmp_path / "wrong.json").write_text('{"shared_ngrams": [1]}')
     with pytest.raises(InputError, match=r"wrong\.json: was not written by `simllm frequencies --ngrams`"):
         load_shared(tmp_path / "wrong.json")
@@ -237,7 +236,7 @@ def test_the_registry_knows_the_direction_of_metrics():
     assert registry.lower_is_better("rpsr")
     assert not registry.lower_is_better("lemod=multiset")
     assert not registry.lower_is_better("bleu")
-    assert not set(CODE_METRICS) & set(registry.names())
+    assert not set(registry.CODE) & set(registry.names())
 
 
 def test_exact_match_means_1_where_the_source_does_not_parse():
@@ -282,4 +281,4 @@ def test_code_that_takes_too_long_to_parse_has_no_score(name, monkeypatch):
     values = scores(name, examples)
     assert math.isnan(values[0])
     assert math.isfinite(values[1])
-    assert corpus_value(name, [[one] for one in examples]) is None
+    assert metrics.load(name).corpus_value([[one] for one in examples]) is None

@@ -95,8 +95,8 @@ def test_data_flow_of_python(code, items):
 
 
 def test_branches_unite_where_a_name_was_set():
-    walker = _PythonWalker()
     code = "if c:\n    a = 1\nelse:\n    a = 2\nb = a\n"
+    walker = _PythonWalker(parse(code))
     walker.walk(parse(code), {}, 0)
     places = [place for place in range(len(code)) if code.startswith("a ", place)]
     assert walker.links[code.rindex("a")].sources == {"comesFrom": dict.fromkeys(places, "a")}

@@ -7,9 +7,13 @@ import pytest
 from simllm import metrics
 from simllm.code.reply import code_of_reply
 from simllm.errors import InputError
-from simllm.metrics.code.corpus_scores import corpus_value
-from simllm.metrics.code.crystalbleu import shared_of_references
+from simllm.metrics.code.bleu import shared_of_references
 from simllm.metrics.interface import Example
+
+
+def corpus_value(name, items):
+    return metrics.load(name).corpus_value(items)
+
 
 OLD = "int f(int a) {\n  return a;\n}\n"
 

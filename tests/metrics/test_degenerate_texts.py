@@ -13,7 +13,7 @@ from simllm.evaluation import ratings
 from simllm.evaluation.correlation import clean_ratings
 from simllm.metrics import Example, registry
 from simllm.metrics.interface import UnavailableError, pair_scores
-from simllm.metrics.text.built_in_text_metrics import BASELINES
+from simllm.metrics.table import METRICS
 from tests.command import run
 
 # For each text metric, a text that is not empty, but that the metric cannot read, and another one.
@@ -50,7 +50,7 @@ def load(tmp_path, head_folder):
     """Return a function that loads a text metric, with an argument if it needs one."""
 
     def load_metric(name):
-        argument = BASELINES[name].argument if name in BASELINES else ""
+        argument = METRICS[name].argument if name in METRICS else ""
         corpus = tmp_path / "corpus.txt"
         lines = (f"{verb} the {noun} of a list" for verb in ("sorts", "gets") for noun in ("keys", "name"))
         corpus.write_text("\n".join(lines))
@@ -95,7 +95,7 @@ def test_empty_and_equal_code_of_every_code_metric(name):
 
 
 def test_signatures_name_the_policy(load):
-    for name in set(BASELINES) - SLOW:
+    for name in {name for name, spec in METRICS.items() if not spec.for_code} - SLOW:
         assert "|unread:equal|" in load(name).signature
 
 

@@ -13,18 +13,24 @@ from nltk.translate import meteor_score as nltk_meteor
 from rouge_score import rouge_scorer
 from scipy import stats
 
+from simllm import metrics
 from simllm.evaluation import ratings
 from simllm.metric import default_model
 from simllm.metrics.interface import UnavailableError
-from simllm.metrics.text import rouge, rouge_w, wordnet_data
-from simllm.metrics.text.built_in_text_metrics import BASELINES, baseline, data
+from simllm.metrics.table import METRICS
+from simllm.metrics.text import meteor, words
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
 WITHOUT_ARGUMENT = [
     pytest.param(name, marks=pytest.mark.slow if name == "meteor" else ())  # reading WordNet takes seconds
-    for name, made in BASELINES.items()
-    if not made.argument
+    for name, spec in METRICS.items()
+    if not spec.for_code and not spec.argument
 ]
+
+
+def baseline(name, argument=""):
+    """Return the scoring function of a text metric, without cache."""
+    return METRICS[name].scorer(name, argument)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,7 @@ def test_ranks_equal_those_of_the_published_column(haque, name, column, least):
 def wordnet():
     """Return the folder of WordNet 3.0, which Debian and nltk's downloader provide, but no Python package."""
     try:
-        return wordnet_data.open_wordnet()
+        return meteor.open_wordnet()
     except UnavailableError as error:
         pytest.skip(str(error))
 
@@ -97,12 +103,12 @@ def test_meteor_by_hand_with_nltk_wordnet(tmp_path, monkeypatch, archive):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     scores = baseline("meteor")(["a sofa", "a chair"], ["a couch", "a couch"])
     assert scores == pytest.approx([1 - 0.5 / 8, 0.5 * 0.5])
-    assert data("meteor")["wordnet"].is_relative_to(tmp_path)
+    assert baseline("meteor").data["wordnet"].is_relative_to(tmp_path)
 
 
 def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    monkeypatch.setattr(wordnet_data, "_SYSTEM", tmp_path)
+    monkeypatch.setattr(meteor, "_SYSTEM", tmp_path)
     with pytest.raises(
         UnavailableError, match=r"needs the data of WordNet 3\.0.*apt-get install wordnet-base"
     ):
@@ -132,8 +138,8 @@ def test_rouge_w_by_hand():
     16 and 4 are the weighted lengths of their common subsequences with the reference of 7 words.
     """
     reference = list("ABCDEFG")
-    assert rouge_w.f1(list("ABCDHIK"), reference, weight=2) == pytest.approx(0.571, abs=5e-4)
-    assert rouge_w.f1(list("AHBKCID"), reference, weight=2) == pytest.approx(0.286, abs=5e-4)
+    assert words.rouge_w(list("ABCDHIK"), reference, weight=2) == pytest.approx(0.571, abs=5e-4)
+    assert words.rouge_w(list("AHBKCID"), reference, weight=2) == pytest.approx(0.286, abs=5e-4)
 
 
 def test_chrf_by_hand():
@@ -244,7 +250,7 @@ def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
 )
 def test_error_about_missing_metrics_names_the_remedy(name, argument, remedy):
     with pytest.raises(UnavailableError, match=remedy):
-        baseline(name, argument)
+        metrics.load(f"{name}={argument}")
 
 
 def test_the_longest_common_subsequence_is_that_of_rouge_score():
@@ -252,15 +258,15 @@ def test_the_longest_common_subsequence_is_that_of_rouge_score():
     for _ in range(500):
         a, b = (draw.choices("abcde", k=draw.randrange(1, 90)) for _ in range(2))
         table = rouge_scorer._lcs_table(a, b)
-        assert rouge.lcs_length(a, b) == table[-1][-1]
+        assert words.lcs_length(a, b) == table[-1][-1]
 
 
 @pytest.mark.slow
 def test_long_texts_take_little_memory():
     """A table of all pairs of 20,000 words would take gigabytes."""
-    script = "import resource; from simllm.metrics.text import rouge, rouge_w\n"
+    script = "import resource; from simllm.metrics.text import words\n"
     script += "resource.setrlimit(resource.RLIMIT_DATA, (1 << 30,) * 2)\n"
-    script += "print(rouge.load('rougeL')(['a b c ' * 20_000], ['b a c ' * 20_000])[0].round(3))\n"
-    script += "print(round(rouge_w.load()(['a ' * 20_000], ['a b ' * 50])[0], 5) > 0)"
+    script += "print(words.load_rouge('rougeL')(['a b c ' * 20_000], ['b a c ' * 20_000])[0].round(3))\n"
+    script += "print(round(words.load_rouge_w()(['a ' * 20_000], ['a b ' * 50])[0], 5) > 0)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("0.667\nTrue\n", "")

@@ -10,7 +10,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
-from simllm.model.scale import ScoreScale
+from simllm.model.config import ScoreScale
 from tests.command import run
 from train.release import calibrate
 from train.release.calibrate import fit

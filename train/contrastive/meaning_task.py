@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simllm.model.batches import batch_slices, pad
+from simllm.model.engines import batch_slices, pad
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries.lexicon import Lexicon

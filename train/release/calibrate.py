@@ -27,7 +27,7 @@ from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
-from simllm.model.scale import ScoreScale
+from simllm.model.config import ScoreScale
 from simllm.perturb.summaries import lexicon
 from simllm.stats.calibration import fit_platt
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs, read_items

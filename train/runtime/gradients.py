@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from simllm.model.batches import batch_slices, pad
+from simllm.model.engines import batch_slices, pad
 from train.runtime.batching import combined_seed
 from train.runtime.distributed import World
 from train.runtime.fsdp import is_sharded

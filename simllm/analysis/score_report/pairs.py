@@ -18,7 +18,7 @@ from simllm.analysis.explanation import explain_pairs
 from simllm.array_types import Floats
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.model.scale import ScoreScale
+from simllm.model.config import ScoreScale
 from simllm.scoring.scores import SIMILAR
 from simllm.text_cleaning import clean
 

@@ -18,7 +18,7 @@ from simllm.analysis.score_report.pairs import LONGEST_EXPLAINED, ScoredPairs
 from simllm.array_types import Floats
 from simllm.io import tables
 from simllm.io.tables import format_count, format_number, format_p_value
-from simllm.model.scale import ScoreScale
+from simllm.model.config import ScoreScale
 from simllm.scoring.scores import SIMILAR
 from simllm.stats.intervals import mean_interval
 from simllm.stats.significance import holm, rank_correlation, welch

@@ -45,14 +45,14 @@ def run(options: Options) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.metrics import registry
-        from simllm.metrics.text import jaccard
+        from simllm.metrics.text.words import jaccard
     output_file.check_output(options.output, options.overwrite)
     file = options.triples or contrast.CONTRAST_SET
     triples = contrast.clean_triples(contrast.load(file))
     names = shared_options.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
     # The baseline, which only compares words: .5 in balanced triples, 0 in adversarial ones.
-    rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
+    rows = [("word overlap", *contrast.accuracies(jaccard, triples))]
     n, ties = len(triples.references), []
     with results.collected() as messages:
         for name, wins in shared_options.compute_for_each(

@@ -20,8 +20,7 @@ from simllm.evaluation.code_edits.items import CodeFields, CodeItem, describe_re
 from simllm.io import output_file
 from simllm.io.tables import label
 from simllm.metrics import registry
-from simllm.metrics.code.corpus_scores import corpus_value
-from simllm.metrics.code.similarity import Edits, edits, exact_match
+from simllm.metrics.code.similarity import Edits, edits, exact_matches
 from simllm.metrics.interface import Example
 from simllm.stats.classification import average_pass_rate, pass_at_k
 
@@ -124,8 +123,9 @@ def run_study(
     real = systems[:-1]
     for system in real:
         pass_at_k([[a.passed for a in system.attempts[id_]] for id_ in ids], max(top))  # for its error
-    for name in names:
-        _score(systems, registry.load(name), ids)
+    metrics = [registry.load(name) for name in names]
+    for metric in metrics:
+        _score(systems, metric, ids)
     # Any system would do: all have the same sources and references.
     first = [real[0].attempts[id_][0].example for id_ in ids]
     easy = [inserted_lines(example) <= _EASY for example in first]
@@ -137,7 +137,7 @@ def run_study(
         systems,
         {name: _compare(systems, name) for name in names},
         {
-            system.name: _summarize(system, names, ids, easy, top if system in real else ())
+            system.name: _summarize(system, metrics, ids, easy, top if system in real else ())
             for system in systems
         },
         {
@@ -194,7 +194,7 @@ def _attempt(item: CodeItem) -> Attempt:
     passed: Any = item.row.get("passed")
     if passed not in (None, 0, 1):
         raise InputError(f'{item.where}: expected true or false under "passed"')
-    is_right = exact_match(item.example) == 1 if passed is None else bool(passed)
+    is_right = exact_matches([item.example]) == [1] if passed is None else bool(passed)
     return Attempt(item.example, item.has_code, item.is_ambiguous, is_right)
 
 
@@ -204,7 +204,7 @@ def _unchanged(system: System) -> System:
     for id_, (one, *_) in system.attempts.items():
         old = one.example
         example = Example(old.source or "", old.reference, old.source, old.language)
-        attempts[id_] = [Attempt(example, True, False, exact_match(example) == 1)]
+        attempts[id_] = [Attempt(example, True, False, exact_matches([example]) == [1])]
     return System(UNCHANGED, UNCHANGED, attempts)
 
 
@@ -241,14 +241,14 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 
 
 def _summarize(
-    system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
+    system: System, metrics: Sequence[Any], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
     """Compute the numbers of one system for `EditStudy.summaries`; None if one is not defined."""
     attempts = [system.attempts[id_] for id_ in ids]
     flat = [attempt for each in attempts for attempt in each]
     found = [edits(attempt.example) for attempt in flat]
     items = [[attempt.example for attempt in each] for each in attempts]
-    corpus = {name: corpus_value(name, items) for name in names}
+    corpus = {metric.name: metric.corpus_value(items) for metric in metrics}
     passed = [[attempt.passed for attempt in each] for each in attempts]
     rates = [average_pass_rate([each]) for each in passed]
     groups = {"easy": easy, "hard": [not each for each in easy]}

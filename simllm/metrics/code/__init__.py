@@ -6,6 +6,7 @@ Terms, in addition to those of `simllm.metrics`:
 - The *edited lines* of a candidate or a reference are the lines that were deleted from the source or inserted
   into it, in normal form.
 - *As published* means computed as by the published code of Sheikhaei et al., with its defects.
-- A *corpus value* is one value of a metric for a whole data set.
+- A *corpus value* is one value of a metric for a whole data set: the sum of the numerators of
+  the scores over the sum of their denominators.
 - A metric for code scores NaN where a syntax tree is larger than it allows.
 """

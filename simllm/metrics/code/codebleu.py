@@ -14,8 +14,10 @@ from tree_sitter import Node
 
 from simllm.code.languages.language import find_language
 from simllm.io import reading
+from simllm.metrics.code.bleu import ngrams, tokenize
+from simllm.metrics.code.code_metric import CodeScorer
 from simllm.metrics.code.data_flow import data_flow
-from simllm.metrics.code.similarity import ngrams, tokenize
+from simllm.metrics.code.similarity import Pair, compare, whole_lines
 
 _OTHER_TOKENS = 0.2  # weight of a token that is no keyword
 _SMOOTHING = 0.1  # replaces a numerator of 0
@@ -44,6 +46,15 @@ class CodeBleuParts:
         """CodeBLEU: the mean of the four parts, or of three if `data_flow` is None."""
         parts = (self.ngram, self.weighted_ngram, self.syntax, self.data_flow)
         return mean(part for part in parts if part is not None)
+
+
+def load_codebleu() -> CodeScorer:
+    """CodeBLEU of the normal forms."""
+
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        return [code_bleu(*pair).mean for pair in pairs]
+
+    return CodeScorer(lambda examples: compare(examples, whole_lines, score))
 
 
 def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:

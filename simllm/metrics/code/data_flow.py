@@ -36,7 +36,7 @@ def data_flow(root: Node, language: str) -> list[Item]:
     """
     if language not in _WALKERS:
         return []
-    walker = _WALKERS[language]()
+    walker = _WALKERS[language](root)
     walker.walk(root, {}, 0)
     return _normalize(walker.links)
 
@@ -75,8 +75,10 @@ class _Walker:
         links: The sources of each occurrence, keyed by its place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: Node) -> None:
         self.links: dict[int, _Links] = {}
+        # Read once: for each `node.text`, tree-sitter calls back into Python.
+        self._code, self._begin = root.text or b"", root.start_byte
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
@@ -99,7 +101,7 @@ class _Walker:
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
         """Record a use of a name, and return the table after it."""
-        name = _name(leaf)
+        name = self._name(leaf)
         if not name:
             return table
         if name in table:
@@ -111,16 +113,38 @@ class _Walker:
         return {**table, name: [leaf.start_byte]} if leaf.type == "identifier" else table
 
     def _link(self, leaf: Node, relation: str, sources: dict[int, str]) -> None:
-        link = self.links.setdefault(leaf.start_byte, _Links(_name(leaf)))
+        link = self.links.setdefault(leaf.start_byte, _Links(self._name(leaf)))
         link.sources.setdefault(relation, {}).update(sources)
 
     def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
         """Record an assignment: each target gets its value from all names and literals in `values`."""
-        sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
-        for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
+        sources = {
+            leaf.start_byte: self._name(leaf) for value in values for leaf in self._named_leaves(value)
+        }
+        for leaf in (leaf for target in targets for leaf in self._named_leaves(target)):
             self._link(leaf, relation, sources)
-            table = {**table, _name(leaf): [leaf.start_byte]}
+            table = {**table, self._name(leaf): [leaf.start_byte]}
         return table
+
+    def _name(self, leaf: Node) -> str:
+        """Return the name or literal at a leaf; "" for a keyword, an operator or a punctuation mark."""
+        # tree-sitter names the type of a keyword or a mark by its text.
+        text = self._code[leaf.start_byte - self._begin : leaf.end_byte - self._begin].decode(
+            errors="replace"
+        )
+        return "" if text == leaf.type else text
+
+    def _named_leaves(self, node: Node) -> list[Node]:
+        """Return the leaves below a node that are names or literals."""
+        found, stack = [], [node]
+        while stack:
+            inner = stack.pop()
+            if _is_leaf(inner):
+                if self._name(inner) and "comment" not in inner.type:
+                    found.append(inner)
+            else:
+                stack += reversed(inner.children)
+        return found
 
     def _passes(self) -> Iterator[None]:
         """Yield once for each visit of a loop."""
@@ -256,23 +280,3 @@ def _unite(tables: Iterable[_Table]) -> _Table:
 
 def _is_leaf(node: Node) -> bool:
     return not node.child_count or node.type in _LITERALS
-
-
-def _name(leaf: Node) -> str:
-    """Return the name or literal at a leaf; "" for a keyword, an operator or a punctuation mark."""
-    # tree-sitter names the type of a keyword or a mark by its text.
-    text = (leaf.text or b"").decode(errors="replace")
-    return "" if text == leaf.type else text
-
-
-def _named_leaves(node: Node) -> list[Node]:
-    """Return the leaves below a node that are names or literals."""
-    found, stack = [], [node]
-    while stack:
-        inner = stack.pop()
-        if _is_leaf(inner):
-            if _name(inner) and "comment" not in inner.type:
-                found.append(inner)
-        else:
-            stack += reversed(inner.children)
-    return found

@@ -23,8 +23,8 @@ from difflib import ndiff
 from functools import partial
 
 from simllm.errors import InputError
-from simllm.metrics.code.crystalbleu import SHARED
-from simllm.metrics.code.similarity import NGram, bleu_of_lists, ngrams, tokenize
+from simllm.metrics.code.bleu import SHARED, NGram, bleu_of_lists, ngrams, tokenize
+from simllm.metrics.code.code_metric import CodeScorer
 from simllm.metrics.interface import Example
 
 _SPACE = re.compile(r"\s+")
@@ -194,23 +194,23 @@ def _without_imports(text: str) -> str:
     return "\n".join(line for line in lines if not line.lstrip().startswith(("import ", "from ")))
 
 
-def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
-    """Return the function that scores one example; `examples` are all examples that will be scored.
+def load(kind: str) -> CodeScorer:
+    """Load a metric as published; `kind` is "crystalbleu", "crystalbleu-diff" or a key of `_METRICS`."""
+    if kind in _METRICS:
+        return CodeScorer(lambda examples: list(map(_METRICS[kind], examples)))
+    compare = whole_score if kind == "crystalbleu" else edit_score
 
-    `kind` is "crystalbleu", "crystalbleu-diff" (of edited lines), or a key of `METRICS`.
-    """
-    # Only CrystalBLEU needs all examples in advance, to count the n-grams of their references.
-    if kind in ("crystalbleu", "crystalbleu-diff"):
+    def compute(examples: Sequence[Example]) -> list[float]:
         by_language: dict[str | None, list[str]] = {}
         for example in examples:
             by_language.setdefault(example.language, []).append(example.reference)
         shared = {language: shared_characters(texts) for language, texts in by_language.items()}
-        compare = whole_score if kind == "crystalbleu" else edit_score
-        return lambda example: compare(example, partial(crystal_bleu, shared=shared[example.language]))
-    return METRICS[kind]
+        return [compare(one, partial(crystal_bleu, shared=shared[one.language])) for one in examples]
+
+    return CodeScorer(compute)
 
 
-METRICS: dict[str, Callable[[Example], float]] = {
+_METRICS: dict[str, Callable[[Example], float]] = {
     "exact-match": exact_match,
     "lemod": partial(lemod, part="f1"),
     "lemod-precision": partial(lemod, part="precision"),

@@ -1,35 +1,34 @@
-"""Tokens of code and their n-grams, for the BLEU metrics of code."""
+"""Metrics that compare lines and texts in normal form: exact match, LEMOD, edit similarity and chrF.
+
+The first part of this file finds the whole and the edited lines of examples, also for other metrics.
+"""
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
 from simllm.code.line_diff import line_edit
 from simllm.code.normal_form import normal_forms
-from simllm.code.tree_distance import OrderedTree, syntax_tree, tree_edit_distance
+from simllm.metrics.code.code_metric import CodeScorer, Items
 from simllm.metrics.interface import Example
-
-NGram = tuple[str, ...]
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def tokenize(text: str) -> list[str]:
-    """Split code into words and single punctuation characters: `x1+=2` becomes `x1`, `+`, `=`, `2`."""
-    return _TOKEN.findall(text)
-
-
-def ngrams(tokens: Sequence[str], order: int) -> Iterator[NGram]:
-    """Yield the n-grams of a list of tokens, where n is `order`."""
-    return zip(*(tokens[start:] for start in range(order)), strict=False)
-
+from simllm.metrics.text import words
 
 _CACHED = 1024  # edits; several metrics score the same examples
-TextScore = Callable[[str, str], float]  # takes the text of the candidate and that of the reference
+Lines = tuple[list[str], list[str]]  # lines of the candidate, and lines of the reference
+LinesOf = Callable[[Sequence[Example]], list[Lines]]
+
+
+class Pair(NamedTuple):
+    """Texts that are compared: lines of an example's candidate and reference, neither of them empty."""
+
+    candidate: str
+    reference: str
+    language: str
 
 
 @dataclass(frozen=True)
@@ -57,40 +56,17 @@ def edits(example: Example) -> Edits:
     return Edits(line_edit(source, candidate), line_edit(source, reference), no_code)
 
 
-def compare_whole(example: Example, score: TextScore) -> float:
-    """Score the normal forms of candidate and reference.
-
-    Two empty texts score 1; an empty and a non-empty text score 0.
-    """
-    return _compare(*whole_lines(example), score)
+def whole_lines(examples: Sequence[Example]) -> list[Lines]:
+    """Return the lines of the normal forms of each candidate and reference."""
+    forms = [normal_forms([one.candidate, one.reference], one.language or "") for one in examples]
+    return [(candidate, reference) for candidate, reference in forms]
 
 
-def whole_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the lines of the normal forms of candidate and reference."""
-    candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
-    return candidate, reference
-
-
-def compare_edits(example: Example, score: TextScore) -> float:
-    """Score the candidate's edited lines against the reference's edited lines.
-
-    The score is 1 if neither has edited lines. It is 0 if only one of the two has, or if only the candidate
-    has no code.
-    """
-    # An empty candidate deletes every line, which would match the lines that the reference deletes.
-    return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
-
-
-def edited_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the edited lines of candidate and reference, without signs."""
-    found = edits(example)
-    return without_signs(found.candidate), without_signs(found.reference)
-
-
-def _compare(candidate: list[str], reference: list[str], score: TextScore) -> float:
-    if not candidate or not reference:
-        return float(not candidate and not reference)
-    return score("\n".join(candidate), "\n".join(reference))
+def edited_lines(examples: Sequence[Example]) -> list[Lines]:
+    """Return the edited lines of each candidate and reference, without signs."""
+    return [
+        (without_signs(found.candidate), without_signs(found.reference)) for found in map(edits, examples)
+    ]
 
 
 def without_signs(edit: Sequence[str]) -> list[str]:
@@ -98,111 +74,112 @@ def without_signs(edit: Sequence[str]) -> list[str]:
     return [line[1:] for line in edit]
 
 
-def exact_match(example: Example) -> float:
-    """Return 1 if candidate and reference have equal normal forms, else 0."""
-    candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
-    return float(candidate == reference)
+def compare(
+    examples: Sequence[Example], lines_of: LinesOf, score: Callable[[Sequence[Pair]], Sequence[float]]
+) -> list[float]:
+    """Score the lines of n candidates against those of their references; `score` gets all pairs at once.
 
-
-def lemod(example: Example, part: str, multiset: bool) -> float:
-    """Compute LEMOD: "precision", "recall" or "f1" of the candidate's edited lines.
-
-    The score is 1 if neither version edits a line, and 0 if only the candidate has no code. See
-    `distinct_lines` for `multiset`.
+    Two texts without lines score 1, and a text without lines against another one scores 0. So does a
+    candidate without code.
     """
-    found = edits(example)
-    candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))
-    if found.no_code:
-        return 0.0
-    if not candidate and not reference:
-        return 1.0
-    return agreement((candidate & reference).total(), candidate.total(), reference.total(), part)
+    values, pairs, places = [0.0] * len(examples), [], []
+    for place, (example, (candidate, reference)) in enumerate(zip(examples, lines_of(examples), strict=True)):
+        # An empty candidate deletes every line, which would match the lines that the reference deletes.
+        if lines_of is edited_lines and edits(example).no_code:
+            continue
+        if candidate and reference:
+            pairs.append(Pair("\n".join(candidate), "\n".join(reference), example.language or ""))
+            places.append(place)
+        else:
+            values[place] = float(not candidate and not reference)
+    for place, value in zip(places, score(pairs), strict=True):
+        values[place] = value
+    return values
 
 
-def agreement(common: int, edited: int, expected: int, part: str) -> float:
-    """Compute "precision", "recall" or "f1" from numbers of edited lines; 0 / 0 counts as 0.
+def corpus_pairs(items: Items, lines_of: LinesOf) -> list[Pair]:
+    """Return the texts of all examples, which may be empty, for metrics that sum counts over a corpus."""
+    examples = list(chain.from_iterable(items))
+    whole = whole_lines(examples)
+    # A candidate without code matches nothing. Without this rule, it would be an edit that deletes all lines
+    # of the source, and BLEU would reward the deleted lines that the reference deletes, too.
+    return [
+        Pair("\n".join(lines) if code else "", "\n".join(reference), example.language or "")
+        for example, (code, _), (lines, reference) in zip(examples, whole, lines_of(examples), strict=True)
+    ]
 
-    `common` lines are those of both, `edited` those of the candidate, `expected` those of the reference.
+
+def load_exact_match() -> CodeScorer:
+    """1 if candidate and reference have equal normal forms, otherwise 0."""
+    return CodeScorer(exact_matches)
+
+
+def exact_matches(examples: Sequence[Example]) -> list[float]:
+    """Return for each example 1 if candidate and reference have equal normal forms, else 0."""
+    return [float(candidate == reference) for candidate, reference in whole_lines(examples)]
+
+
+def load_lemod(argument: str, part: str) -> CodeScorer:
+    """LEMOD: "precision", "recall" or "f1" (`part`) of the candidate's edited lines.
+
+    With the argument "multiset", repeated lines are counted, and "-x" differs from "+x". Otherwise the sign
+    is removed, and each distinct line counts once.
     """
+
+    def counts(examples: Iterable[Example]) -> list[tuple[int, int, int]]:
+        return [_count_lines(found, multiset=bool(argument)) for found in map(edits, examples)]
+
+    def compute(examples: Sequence[Example]) -> list[float]:
+        # Without any edited line, both versions leave the source as it is.
+        return [_agreement(*row, part) if any(row) else 1.0 for row in counts(examples)]
+
+    def corpus(items: Items) -> float:
+        rows = counts(chain.from_iterable(items))
+        common, edited, expected = (sum(column) for column in zip((0, 0, 0), *rows, strict=True))
+        return _agreement(common, edited, expected, part)
+
+    return CodeScorer(compute, corpus)
+
+
+def _count_lines(found: Edits, multiset: bool) -> tuple[int, int, int]:
+    """Count the edited lines that both versions have, those of the candidate, and those of the reference."""
+    candidate, reference = (
+        Counter(line[0] + line[1:].strip() for line in edit)
+        if multiset
+        else Counter({line.strip(): 1 for line in without_signs(edit)})
+        for edit in (found.candidate, found.reference)
+    )
+    # The lines of a candidate without code count as edited, but match nothing.
+    common = 0 if found.no_code else (candidate & reference).total()
+    return common, candidate.total(), reference.total()
+
+
+def _agreement(common: int, edited: int, expected: int, part: str) -> float:
+    """Compute "precision", "recall" or "f1" from numbers of edited lines; 0 / 0 counts as 0."""
     over = {"precision": edited, "recall": expected, "f1": (edited + expected) / 2}[part]
     return common / over if over else 0.0
 
 
-def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
-    """Count the edited lines, each with its sign "-" or "+", without white space at both ends.
+def load_edit_similarity(argument: str) -> CodeScorer:
+    """1 - (Levenshtein distance) / (length of the longer text).
 
-    With `multiset`, repeated lines are counted, and "-x" differs from "+x". Otherwise the sign is removed,
-    and each distinct line counts once.
-    """
-    if multiset:
-        return Counter(line[0] + line[1:].strip() for line in edit)
-    return Counter({line.strip(): 1 for line in without_signs(edit)})
-
-
-def levenshtein_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - (Levenshtein distance) / (length of the longer text)."""
-    from rapidfuzz.distance import Levenshtein
-
-    return float(Levenshtein.normalized_similarity(candidate, reference))
-
-
-def indel_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - (smallest number of insertions and deletions) / (sum of both lengths)."""
-    from rapidfuzz.distance import Indel
-
-    return float(Indel.normalized_similarity(candidate, reference))
-
-
-def bleu_of_tokens(candidate: str, reference: str) -> float:
-    """Compute BLEU-4 of two pieces of code, from 0 to 1; equal lists of tokens score 1, even if empty."""
-    tokens, expected = tokenize(candidate), tokenize(reference)
-    return 1.0 if tokens == expected else bleu_of_lists(tokens, expected)
-
-
-def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
-    """Compute BLEU-4 of the tokens of a candidate and of a reference (`expected`)."""
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-
-    return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method4))
-
-
-def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
-    """Compute one BLEU-4 from n-gram counts and lengths that are summed over candidates and references."""
-    from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
-
-    tokens = [(tokenize(candidate), [tokenize(reference)]) for candidate, reference in pairs]
-    candidates, references = zip(*tokens, strict=True)
-    return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method4))
-
-
-LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
-
-
-def syntax_tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute 1 - (tree edit distance) / (nodes of the larger tree) of the normal forms; at least 0.
-
-    The result is NaN if a tree has more than `largest` nodes.
+    "indel" forbids substitutions: 1 - (insertions and deletions) / (sum of both lengths).
     """
 
-    def similarity(candidate: str, reference: str) -> float:
-        a, b = trees_of(example, candidate, reference)
-        return max(1 - distance_or_nan(a, b, largest) / max(len(a), len(b)), 0.0)  # NaN stays NaN
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        from rapidfuzz.distance import Indel, Levenshtein
 
-    return compare_whole(example, similarity)
+        distance = Indel if argument else Levenshtein
+        return [float(distance.normalized_similarity(one.candidate, one.reference)) for one in pairs]
 
-
-def trees_of(example: Example, *texts: str) -> list[OrderedTree]:
-    """Parse pieces of code in the language of an example into syntax trees."""
-    return [syntax_tree(text, example.language or "") for text in texts]
+    return CodeScorer(lambda examples: compare(examples, whole_lines, score))
 
 
-def distance_or_nan(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the edit distance between two trees; NaN if a tree has more than `largest` nodes."""
-    return math.nan if max(len(a), len(b)) > largest else tree_edit_distance(a, b)
+def load_chrf() -> CodeScorer:
+    """Character n-gram F-score (chrF) of the normal forms, from 0 to 1."""
+    chrf = words.load_chrf().compute
 
+    def score(pairs: Sequence[Pair]) -> list[float]:
+        return list(chrf([one.candidate for one in pairs], [one.reference for one in pairs]))
 
-def chrf_of_code(candidate: str, reference: str) -> float:
-    """Compute chrF (character n-gram F-score; Popović, 2015) by sacrebleu; return a value from 0 to 1."""
-    from sacrebleu.metrics.chrf import CHRF
-
-    return float(CHRF().sentence_score(candidate, [reference]).score) / 100
+    return CodeScorer(lambda examples: compare(examples, whole_lines, score))

@@ -7,8 +7,9 @@ up to white space, and 0 otherwise. Such pairs are counted, and a warning tells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -32,12 +33,15 @@ class TextScorer:
         compute: The scoring function; it never gets empty texts.
         unreadable: What the texts are that the metric cannot read, such as "of fewer than 4 words".
         zero: What it means if two readable texts score 0; empty if nobody needs a warning.
+        data: The files and folders on which the scores depend, by what they are; their hashes are part of
+            the signature.
     """
 
     compute: ScoreFunction
     can_read: Callable[[str], bool] = has_text
     unreadable: str = "without words"
     zero: str = ""
+    data: Mapping[str, Path] = field(default_factory=dict)
 
     def __call__(self, candidates: Sequence[str], references: Sequence[str]) -> Floats:
         """Score n candidates, each against its own reference; return (n,) scores."""

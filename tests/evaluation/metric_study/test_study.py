@@ -20,7 +20,7 @@ from simllm.evaluation.correlation import clean_ratings
 from simllm.evaluation.metric_study import report
 from simllm.evaluation.metric_study.study import run_study
 from simllm.io.packages import versions
-from simllm.metrics.text import jaccard
+from simllm.metrics.text.words import jaccard
 from simllm.stats import correlation
 from tests.browser import check_page, needs_browser
 
@@ -94,7 +94,7 @@ def test_numbers_of_the_report(written):
         assert ordered == sorted(ordered, reverse=True)
         assert all(row["low"] < row["spearman"] < row["high"] for row in set_["results"])
     rated = clean_ratings(ratings.load(folder.parent / "three_raters.jsonl"))
-    two = [jaccard.score(rated.candidates, rated.references), rated.columns["kept"]]
+    two = [jaccard(rated.candidates, rated.references), rated.columns["kept"]]
     i, j = ([row["metric"] for row in three["results"]].index(m) for m in ("jaccard", "column=kept"))
     assert three["between"][i][j] == pytest.approx(spearmanr(*two).statistic)
     assert three["permutation"][i][j] == correlation.permutation_p_values(two, rated.values)[0, 1] < 0.9

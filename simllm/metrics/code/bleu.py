@@ -1,16 +1,18 @@
-"""CrystalBLEU (Eghbali and Pradel, 2022): BLEU-4 that ignores n-grams which most code has, such as `) ;`.
+"""BLEU of code, and CrystalBLEU, which ignores n-grams that most code has, such as `) ;`.
 
-The ignored n-grams are called *shared*.
+CrystalBLEU is by Eghbali and Pradel (2022). The ignored n-grams are called *shared*.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nlargest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,95 @@ from simllm.code.normal_form import normal_forms
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.reading import read_json
-from simllm.metrics.code.built_in import FILE
-from simllm.metrics.code.similarity import NGram, ngrams, tokenize
+from simllm.metrics.code.code_metric import CodeScorer, Items
+from simllm.metrics.code.similarity import Pair, compare, corpus_pairs, edited_lines, whole_lines
 from simllm.metrics.interface import Example
 
+NGram = tuple[str, ...]
 SharedNGrams = dict[str, frozenset[NGram]]  # by language
 SHARED = 500  # number of n-grams that are ignored by default
 _ORDERS = (1, 2, 3, 4)
 _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def tokenize(text: str) -> list[str]:
+    """Split code into words and single punctuation characters: `x1+=2` becomes `x1`, `+`, `=`, `2`."""
+    return _TOKEN.findall(text)
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Iterator[NGram]:
+    """Yield the n-grams of a list of tokens, where n is `order`."""
+    return zip(*(tokens[start:] for start in range(order)), strict=False)
+
+
+def load_bleu(of_edits: bool) -> CodeScorer:
+    """BLEU-4 over the tokens of the whole code, or only of the edited lines."""
+    lines_of = edited_lines if of_edits else whole_lines
+    return CodeScorer(
+        lambda examples: compare(examples, lines_of, _bleu_of_pairs),
+        lambda items: corpus_bleu_of_tokens(corpus_pairs(items, lines_of)),
+    )
+
+
+def _bleu_of_pairs(pairs: Sequence[Pair]) -> list[float]:
+    return [bleu_of_tokens(one.candidate, one.reference) for one in pairs]
+
+
+def bleu_of_tokens(candidate: str, reference: str) -> float:
+    """Compute BLEU-4 of two pieces of code, from 0 to 1; equal lists of tokens score 1, even if empty."""
+    tokens, expected = tokenize(candidate), tokenize(reference)
+    return 1.0 if tokens == expected else bleu_of_lists(tokens, expected)
+
+
+def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
+    """Compute BLEU-4 of the tokens of a candidate and of a reference (`expected`)."""
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method4))
+
+
+def corpus_bleu_of_tokens(pairs: Iterable[Pair]) -> float:
+    """Compute one BLEU-4 from n-gram counts and lengths that are summed over candidates and references."""
+    from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
+
+    tokens = [(tokenize(one.candidate), [tokenize(one.reference)]) for one in pairs]
+    candidates, references = zip(*tokens, strict=True)
+    return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method4))
+
+
+def load_crystalbleu(argument: str, of_edits: bool) -> CodeScorer:
+    """CrystalBLEU of the whole code, or only of the edited lines.
+
+    `argument` is a file with the n-grams to ignore. If it is empty, the most frequent n-grams in the
+    references of the examples are ignored.
+    """
+    lines_of = edited_lines if of_edits else whole_lines
+    # Read before any example, so that a damaged file is found at once.
+    given = load_shared(Path(argument)) if argument else None
+
+    def shared_of(examples: Sequence[Example]) -> SharedNGrams:
+        shared = shared_of_references(examples) if given is None else given
+        if missing := sorted({example.language or "" for example in examples} - shared.keys()):
+            raise InputError(f"{argument}: has no n-grams of {missing[0]}")
+        return shared
+
+    def compute(examples: Sequence[Example]) -> list[float]:
+        shared = shared_of(examples)
+        # A file may have fewer n-grams on purpose.
+        if given is None:
+            _warn_if_few(shared)
+
+        def score(pairs: Sequence[Pair]) -> list[float]:
+            return [crystal_bleu(one.candidate, one.reference, shared[one.language]) for one in pairs]
+
+        return compare(examples, lines_of, score)
+
+    def corpus(items: Items) -> float:
+        shared = shared_of(list(chain.from_iterable(items)))
+        return _corpus_crystal_bleu(corpus_pairs(items, lines_of), shared)
+
+    return CodeScorer(compute, corpus)
 
 
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
@@ -43,15 +126,12 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
     return _bleu(_count_matches(tokens, expected, shared), len(tokens), len(expected))
 
 
-def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> float:
-    """Compute CrystalBLEU, from 0 to 1, of candidates and references, each pair with its shared n-grams.
-
-    N-gram counts and lengths are summed over all pairs.
-    """
+def _corpus_crystal_bleu(pairs: Iterable[Pair], shared: SharedNGrams) -> float:
+    """Compute one CrystalBLEU from n-gram counts and lengths that are summed over all pairs."""
     counts, length, expected_length = np.zeros((len(_ORDERS), 2), int), 0, 0
-    for candidate, reference, shared in pairs:
+    for candidate, reference, language in pairs:
         tokens, expected = tokenize(candidate), tokenize(reference)
-        counts += _count_matches(tokens, expected, shared)
+        counts += _count_matches(tokens, expected, shared[language])
         length, expected_length = length + len(tokens), expected_length + len(expected)
     return _bleu(counts, length, expected_length)
 
@@ -112,18 +192,12 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
     }
 
 
-def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str) -> None:
-    """Raise InputError if the language of an example has no shared n-grams in `file`."""
-    if missing := sorted({example.language or "" for example in examples} - shared.keys()):
-        raise InputError(f"{file}: has no n-grams of {missing[0]}")
-
-
-def warn_if_few(shared: SharedNGrams) -> None:
+def _warn_if_few(shared: SharedNGrams) -> None:
     """Warn if a language has fewer than 500 shared n-grams: all n-grams of its references."""
     if min(map(len, shared.values()), default=SHARED) < SHARED:
         warnings.warn(
             f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "
-            f"Name a file of n-grams: crystalbleu={FILE}",
+            f"Name a file of n-grams: crystalbleu=FILE",
             stacklevel=3,
         )
 
