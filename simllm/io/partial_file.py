@@ -88,8 +88,14 @@ class PartialFile:
                 checksum, _, content = line.partition(b" ")
                 if checksum != _checksum(content) or not content.endswith(b"\n"):
                     return
+                try:
+                    value = json.loads(content)
+                except (ValueError, RecursionError):
+                    return
+                if not isinstance(value, dict):
+                    return
                 end += len(line)
-                yield end, json.loads(content)
+                yield end, value
 
 
 def path_of(output: Path) -> Path:

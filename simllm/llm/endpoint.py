@@ -301,9 +301,7 @@ class ChatClient:
                     self._busy[connection] = ends
                     break
             if connection is None:
-                connection = self._connect()
-                with self._lock:
-                    self._busy[connection] = ends
+                connection = self._connect(ends)
                 break
             connection.close()  # the server has closed it
         # `close` may have run while this thread connected; it knew nothing of the connection.
@@ -312,8 +310,8 @@ class ChatClient:
             raise _stopped()
         return connection
 
-    def _connect(self) -> http.client.HTTPConnection:
-        """Open a connection to the server, or to the proxy that the environment names."""
+    def _connect(self, ends: float) -> http.client.HTTPConnection:
+        """Open a connection to the server, or to the proxy that the environment names, before a time ends."""
         place = self._proxy or self._address
         host, port = place.hostname or "", _port(place)
         connection: http.client.HTTPConnection
@@ -324,9 +322,19 @@ class ChatClient:
                 connection.set_tunnel(own.hostname or "", _port(own), _proxy_headers(self._proxy))
         else:
             connection = http.client.HTTPConnection(host, port, timeout=_CONNECTION)
-        connection.connect()
-        # Connecting must be quick; a model may think for minutes before the first byte.
-        connection.sock.settimeout(_TIMEOUT)
+        with self._lock:
+            self._busy[connection] = ends
+            if self._watcher is None:
+                # A server or proxy may send a byte each minute for ever; no time-out of a socket notices it.
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+        try:
+            connection.connect()
+            # Connecting must be quick; a model may think for minutes before the first byte.
+            connection.sock.settimeout(_TIMEOUT)
+        except BaseException:
+            self._give_back(connection, is_usable=False)
+            raise
         return connection
 
     def _give_back(self, connection: http.client.HTTPConnection, is_usable: bool) -> None:
@@ -339,12 +347,6 @@ class ChatClient:
 
     def _wait(self, seconds: float, ends: float) -> None:
         """Wait before a request, unless the client is closed or the time for the reply is over."""
-        if self._watcher is None:
-            with self._lock:
-                if self._watcher is None:
-                    # A server may send a byte each minute for ever, which no time-out of a socket notices.
-                    self._watcher = threading.Thread(target=self._watch, daemon=True)
-                    self._watcher.start()
         if time.monotonic() + seconds > ends:
             raise self._too_late()
         if self._closed.wait(max(0.0, seconds)) if seconds > 0 else self._closed.is_set():

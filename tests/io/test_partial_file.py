@@ -1,12 +1,14 @@
 """The partial file of a long output: it can be resumed wherever it was cut off; user files are kept."""
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,19 @@ def test_records_are_kept_only_with_resume(tmp_path):
     with pytest.raises(InputError, match="holds an earlier run; --resume continues it"):
         opened(tmp_path / "scores", resume=False)
     assert list(opened(tmp_path / "scores").records()) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("value", [["a"], 7, None, "text"])
+def test_lines_that_are_no_objects_count_as_damaged(tmp_path, value):
+    content = json.dumps(value).encode() + b"\n"
+    line = b"%08x " % zlib.crc32(content) + content
+    first = PartialFile(tmp_path / "out", {"a": 1}, resume=False)
+    first.append({"row": 1})
+    first.path.write_bytes(first.path.read_bytes() + line)
+    assert list(PartialFile(tmp_path / "out", {"a": 1}, resume=True).records()) == [{"row": 1}]
+    first.path.write_bytes(line)
+    with pytest.raises(InputError, match="was not written by simllm"):
+        PartialFile(tmp_path / "out", {"a": 1}, resume=True)
 
 
 def test_file_without_records_is_started_again(tmp_path):

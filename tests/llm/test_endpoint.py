@@ -1,8 +1,10 @@
 """The client of an endpoint: retries, refusals, lost replies and keys."""
 
 import base64
+import contextlib
 import gzip
 import json
+import socket
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -392,3 +394,30 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch, server):
     monkeypatch.setenv("http_proxy", "socks5://user:pass@host:1")
     with pytest.raises(InputError, match=r"expected http://HOST:PORT$"):
         ChatClient("http://model.invalid/v1")
+
+
+@pytest.mark.slow
+def test_a_proxy_that_sends_a_byte_now_and_then_is_given_up(monkeypatch):
+    monkeypatch.setattr(endpoint, "_CONNECTION", 2.0)
+    stopped = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def trickle():
+            with proxy.accept()[0] as connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 ")
+                while not stopped.wait(0.2):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        client = ChatClient("https://model.invalid/v1")
+        try:
+            with pytest.raises(InputError, match="no server can be reached"):
+                client.ask(REQUEST)
+        finally:
+            stopped.set()
+            thread.join()
+            client.close()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import metrics
+from simllm.code import line_diff
 from simllm.code.languages import language as language_module
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
@@ -282,3 +283,16 @@ def test_code_that_takes_too_long_to_parse_has_no_score(name, monkeypatch):
     assert math.isnan(values[0])
     assert math.isfinite(values[1])
     assert metrics.load(name).corpus_value([[one] for one in examples]) is None
+
+
+@pytest.mark.slow
+def test_repeated_lines_are_compared_in_limited_time(monkeypatch):
+    monkeypatch.setattr(line_diff, "LONGEST", 0.5)
+    started = time.process_time()
+    hostile = [f"{n}" if n % 20 == 0 else "}" for n in range(3_000)]
+    for source, target in [(["}"] * 5_000, ["}"] * 5_001), (hostile, ["new", *hostile[::-1]])]:
+        with pytest.raises(TimeoutError):
+            line_diff.line_edit(source, target)
+    example = Example("}" * 6_000, "}" * 6_001, "{" + "}" * 6_000, "java")
+    assert math.isnan(scores("lemod", [example])[0])
+    assert time.process_time() - started < 60
