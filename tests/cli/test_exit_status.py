@@ -58,7 +58,9 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
 
 def test_a_terminated_run_leaves_no_temporary_files(tmp_path):
     os.mkfifo(tmp_path / "pairs.jsonl")
-    running = start("score", "--jsonl", "pairs.jsonl", "--metrics", "jaccard", "-o", "out.tsv", cwd=tmp_path)
+    # Without import times on standard error: nobody reads the pipe while the command waits for the file.
+    words = ["score", "--jsonl", "pairs.jsonl", "--metrics", "jaccard", "-o", "out.tsv"]
+    running = subprocess.Popen([sys.executable, "-m", "simllm", *words], cwd=tmp_path, stderr=subprocess.PIPE)
     with (tmp_path / "pairs.jsonl").open("w"):
         running.send_signal(signal.SIGTERM)
         running.communicate(timeout=60)

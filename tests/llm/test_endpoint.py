@@ -291,7 +291,8 @@ SOON = datetime.now(UTC) + timedelta(hours=1)
     ("value", "seconds"),
     [
         ("7", 7), ("0.5", 0.5), ("-3", 0), ("1e9", 600), ("nan", 9), ("inf", 9), ("soon", 9), ("", 9),
-        pytest.param(format_datetime(SOON), 600, id="in an hour"), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 99 Oct 2015", 9),
+        pytest.param(format_datetime(SOON), 600, id="in an hour"),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 99 Oct 2015", 9),
     ],
 )  # fmt: skip
 def test_seconds_of_retry_after(value, seconds):
