@@ -11,8 +11,8 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.execution.limits import Limits
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.execution.toolchains import TOOLCHAINS
-from simllm.execution.verdicts import JudgeTest, ProgramFiles
 from simllm.io import reading
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from simllm.code.reply import code_of_reply
 from simllm.errors import InputError
+from simllm.execution.program_verdicts import VERDICTS, judge, verdict_key
 from simllm.execution.sandbox import Sandbox
 from simllm.execution.toolchains import toolchain_version
-from simllm.execution.verdicts import VERDICTS, judge, verdict_key
 from simllm.io.strict_loading import build
 from simllm.llm.records import KeptValues
 from simllm.metrics.interface import Example, Metric

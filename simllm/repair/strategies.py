@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError, OptionError
-from simllm.execution.verdicts import VERDICTS
+from simllm.execution.program_verdicts import VERDICTS
 from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
 from simllm.llm.endpoint import Message

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from simllm.execution import Limits, Sandbox
 from simllm.execution.messages import ENVIRONMENT
+from simllm.execution.program_verdicts import JudgeTest, judge
 from simllm.execution.toolchains import compile_program
-from simllm.execution.verdicts import JudgeTest, judge
 from tests.benchmarks import machine
 
 LIMITS = Limits(time=5, memory=256)

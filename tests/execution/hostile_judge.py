@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from simllm.execution import Limits, Sandbox
-from simllm.execution.verdicts import JudgeTest, ProgramFiles, judge
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles, judge
 
 MEMORY = 128  # MiB
 

@@ -348,7 +348,7 @@ def test_unsafe_runs_have_limits_and_leave_nothing():
 
 
 def test_import_is_light():
-    code = "import sys, simllm.execution.verdicts; print({'torch', 'numpy'} & set(sys.modules))"
+    code = "import sys, simllm.execution.program_verdicts; print({'torch', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

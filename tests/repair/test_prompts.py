@@ -6,7 +6,7 @@ import re
 import pytest
 
 from simllm.errors import InputError
-from simllm.execution.verdicts import JudgeTest, ProgramFiles
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.llm.endpoint import ChatReply
 from simllm.repair.conversation import Conversation
 from simllm.repair.items import RepairItem

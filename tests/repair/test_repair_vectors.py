@@ -7,7 +7,7 @@ import pytest
 from simllm.code.reply import code_of_reply
 from simllm.code.tree_distance import syntax_tree, tree_edit_distance
 from simllm.execution.limits import Limits
-from simllm.execution.verdicts import JudgeTest, judge
+from simllm.execution.program_verdicts import JudgeTest, judge
 from simllm.metrics.code.trees import PatchSize, ratio_of_sizes
 from simllm.stats.classification import average_pass_rate, pass_at_k
 from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)

@@ -8,8 +8,8 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.execution import Limits
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles, judge, verdict_key
 from simllm.execution.toolchains import compile_program
-from simllm.execution.verdicts import JudgeTest, ProgramFiles, judge, verdict_key
 
 LIMITS = Limits(time=1, memory=64)
 SUM = {
