@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simllm.cli import results
 from simllm.errors import InputError
-from simllm.io import output_file, partial_file, tables
+from simllm.io import output_file, packages, partial_file, tables
 from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
@@ -168,9 +168,7 @@ def _named_paths(options: argparse.Namespace) -> list[Path]:
         found += (path for path in paths if name not in options.walked or not _is_folder(path))
     # None means the included model; a command without --model has no such attribute.
     if getattr(options, "model", "") is None:
-        from simllm.model.saved_model import default_model
-
-        found.append(default_model())
+        found.append(packages.default_model())
     return found
 
 

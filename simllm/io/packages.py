@@ -1,6 +1,7 @@
-"""Optional packages of simllm: the error if one is not installed, with the command that installs it.
+"""Optional packages of simllm, and folders of the installed package.
 
-The optional packages form groups, called extras, such as `eval`.
+The optional packages form groups, called extras, such as `eval`. The error about a missing one has the command
+that installs it.
 """
 
 from __future__ import annotations
@@ -70,3 +71,14 @@ def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
         if folder.is_dir():
             return folder
     raise InputError(f"no {content} in {installed} or {checkout}")
+
+
+def default_model() -> Path:
+    """Return the path of the model folder that comes with simllm.
+
+    The folder is in the installed package or in the source checkout.
+
+    Raises:
+        InputError: Neither the package nor the checkout has a model folder.
+    """
+    return find_packaged("default_model", "checkpoints/default", "default model")

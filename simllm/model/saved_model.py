@@ -23,24 +23,13 @@ from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from simllm.io.packages import find_packaged
+from simllm.io.packages import default_model as default_model  # there, because it needs no torch
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build, shown
 from simllm.model.config import HeadConfig, ModelConfig, ScoreScale
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
-
-
-def default_model() -> Path:
-    """Return the path of the model folder that comes with simllm.
-
-    The folder is in the installed package or in the source checkout.
-
-    Raises:
-        InputError: Neither the package nor the checkout has a model folder.
-    """
-    return find_packaged("default_model", "checkpoints/default", "default model")
 
 
 def other_libraries_files(config: ModelConfig, pooling: str) -> dict[str, Any]:
