@@ -1,7 +1,7 @@
 """Optional packages of simllm, and folders of the installed package.
 
-The optional packages form groups, called extras, such as `eval`. The error about a missing one has the command
-that installs it.
+The optional packages form groups, called extras, such as `eval`. The error about a missing one has the
+command that installs it.
 """
 
 from __future__ import annotations

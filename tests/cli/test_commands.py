@@ -262,7 +262,7 @@ def test_bad_input_gives_one_line_and_exit_status_2(files, arguments, message):
     (files / "deep.jsonl").write_text("[" * 100_000 + "\n")
     nested = f"{'[' * 300}{']' * 300}"
     (files / "nested.jsonl").write_text(f'{{"id": {nested}, "candidate": "a", "reference": "b"}}\n')
-    (files / "escaped.jsonl").write_text(f'{{"id": {"[" * 900}{"]" * 900}, "text": "\\u00e9"}}\n')
+    (files / "escaped.jsonl").write_text(f'{{"id": {"[" * 900}{"]" * 900}, "text": "\\ud83d"}}\n')
     (files / "keys.jsonl").write_text(json.dumps({f"k\n{i}": 1 for i in range(1000)}))
     (files / "loop").symlink_to("loop")
     packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
