@@ -199,15 +199,15 @@ def test_sets_with_equal_names_are_labelled_by_path(tmp_path, comments):
     ("arguments", "message"),
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
-        (["--out", "rated.jsonl"], "rated.jsonl: is the source rated.jsonl, inside it or above it"),
-        (["--out", "."], ".: is the source rated.jsonl, inside it or above it"),
+        (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
+        (["--out", "."], "{folder}: holds files that simllm did not write"),
         (["--out", "loop"], "{folder}/loop: is a loop of links"),
         (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
         (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: is named twice"),
         (["--ratings", "loop"], "loop: cannot be read"),
         (["--ratings", "loop", "rated.jsonl"], "loop: cannot be read"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
-        (["--checkpoints", "."], "out: is the source ., inside it or above it"),
+        (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
         (["--checkpoints", "empty"], "empty: no model folders in it; expected one for each checkpoint"),
     ],
 )

@@ -247,7 +247,8 @@ def test_variables_of_a_surrounding_repository_have_no_effect(run, tmp_path):
         ("reader: lines", "reader: liens", "reader must be one of lines, "),
         ("path: meaning/words.jsonl", "path: ../words.jsonl", "path must stay below the root"),
         ("owner/words: ", "owner/other: ", "commits must name a commit of owner/words"),
-        ("owner/words: ", "owner/words: 12 # ", "must be 40 hexadecimal digits, not 12"),
+        ("owner/words: ", "owner/words: 12 # ", "commits.owner/words must be of type str, not 12"),
+        ("owner/words: ", "owner/words: abc # ", "must be 40 hexadecimal digits, not abc"),
         ("about: a set", "abuot: a set", "unknown key sets[0].abuot"),
     ],
 )
