@@ -9,7 +9,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,25 +22,13 @@ from typing import IO, Any
 
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.results import SIDES, Draw
+from simllm.execution.watchdog import Watchdog
 from simllm.io import reading
 
 LARGEST_OUTPUT = 16 * 2**20  # bytes of an answer
 _PAUSE = 0.05  # seconds between looks whether a silent command has ended
 TIMEOUT, TOO_LONG = "timeout", "too long"  # statuses of commands that were ended
 
-# A process of its own, because a process that is killed cannot end its children. It reads the number of each
-# process group when the group begins, and again when it ends; at the end of its input it kills the others.
-_WATCHDOG = """
-import os, signal, sys
-running = set()
-for line in sys.stdin:
-    running ^= {int(line)}
-for group in running:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except OSError:
-        pass
-"""
 ANSWERS = "answers.jsonl"
 
 
@@ -63,14 +50,7 @@ class CommandRunner:
         self._lock = threading.Lock()
         self._running: set[int] = set()
         self._is_closed = False
-        self._watchdog = subprocess.Popen(
-            # Isolated and without site packages: it starts fast, and runs none of the user's code.
-            [sys.executable, "-I", "-S", "-c", _WATCHDOG],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._watchdog = Watchdog().__enter__()
         return self
 
     def __exit__(
@@ -81,8 +61,7 @@ class CommandRunner:
             self._is_closed = True
             for group in self._running:
                 _kill(group)
-        with contextlib.suppress(OSError):
-            self._watchdog.communicate()
+        self._watchdog.__exit__(kind, error, trace)
 
     def run(
         self,
@@ -135,7 +114,7 @@ class CommandRunner:
             except ValueError as error:  # a null byte
                 raise InputError(f"{command[0]}: cannot be started ({error})") from None
             self._running.add(process.pid)
-            self._tell_watchdog(process.pid)
+            self._watchdog.tell(process.pid)
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
@@ -143,17 +122,10 @@ class CommandRunner:
         with self._lock:
             _kill(process.pid)
             self._running.discard(process.pid)
-            self._tell_watchdog(process.pid)
+            self._watchdog.tell(process.pid)
         if process.stdout:
             process.stdout.close()
         process.wait()
-
-    def _tell_watchdog(self, group: int) -> None:
-        pipe = self._watchdog.stdin
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            if pipe is not None:
-                pipe.write(b"%d\n" % group)
-                pipe.flush()
 
 
 def _kill(group: int) -> None:

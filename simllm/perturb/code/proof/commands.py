@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from simllm.errors import InputError
+from simllm.execution.watchdog import Watchdog
 from simllm.perturb.code.proof.verdicts import Proof
 
 _FOLDER = "{dir}"
@@ -38,14 +39,15 @@ def prove_by_command(
         raise InputError(
             f"command {command!r}: expected {_FOLDER}, which stands for the folder with the code"
         )
-    # A command that fails on the original says nothing about the variant.
-    if reason := _failure(words, original, timeout):
-        raise InputError(f"the command fails on the original code: {reason}")
-    reason = _failure(words, variant, timeout)
+    with Watchdog() as watchdog:
+        # A command that fails on the original says nothing about the variant.
+        if reason := _failure(words, original, timeout, watchdog):
+            raise InputError(f"the command fails on the original code: {reason}")
+        reason = _failure(words, variant, timeout, watchdog)
     return Proof(case_id, "refuted" if reason else "tests passed", reason=reason)
 
 
-def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
+def _failure(words: list[str], folder: Path, timeout: float | None, watchdog: Watchdog) -> str:
     """Return why the command failed, such as "exit status 1: the last line of output"; "" if it passed."""
     argv = [word.replace(_FOLDER, str(folder)) for word in words]
     pipe, output = subprocess.PIPE, bytearray()
@@ -56,6 +58,7 @@ def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
         )
     except OSError as error:
         raise InputError(f"cannot run {argv[0]!r}: {error.strerror}") from None
+    watchdog.tell(process.pid)
     reader = threading.Thread(target=_read_end, args=(process.stdout, output), daemon=True)
     reader.start()
     try:
@@ -64,6 +67,7 @@ def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
         return f"it does not end within {timeout:g} s"
     finally:  # also after Ctrl+C
         _end(process)
+        watchdog.tell(process.pid)
         reader.join(_GRACE)  # a process that has left the group may keep the pipe open
     lines = bytes(output).decode(errors="replace").strip().splitlines()
     return f"exit status {status}" + (f": {lines[-1].strip()}" if lines else "") if status else ""

@@ -63,15 +63,16 @@ def test_only_the_end_of_a_long_output_is_kept(folders):
 
 
 @pytest.mark.slow
-def test_the_command_ends_with_an_interrupted_run(tmp_path):
-    seconds = f"600.{os.getpid()}"
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_command_ends_with_an_interrupted_run(tmp_path, number):
+    seconds = f"600.{os.getpid()}{number:d}"
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").write_text("def f(a, b):\n    return a < b\n")
     proof = f"sh -c 'sleep {seconds} & sleep {seconds}; true' {{dir}}"
     command = [sys.executable, "-m", "simllm", "perturb", "code", tmp_path / "code", "--prove", proof]
     with subprocess.Popen([*command, "-o", tmp_path / "out"], stderr=subprocess.DEVNULL) as process:
         assert wait_until(lambda: len(with_word(f"sleep\0{seconds}")) == 2)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
     assert wait_until(lambda: not with_word(f"sleep\0{seconds}"))
     assert not (tmp_path / "out").exists()
 
