@@ -139,7 +139,7 @@ def test_writing_files(tmp_path):
 
 @pytest.mark.slow
 def test_importing():
-    modules = "metric cli analysis.comparison analysis.explanation evaluation.metric_study.research_questions"
+    modules = "metric cli analysis.comparison analysis.explanation evaluation.metric_study.study"
     program = f"""
 import os, random, signal, sys, warnings
 import matplotlib, nltk, numpy, scipy.stats, torch
