@@ -1,4 +1,4 @@
-"""What the subcommands share: common options, protection of the input, metrics, and a table of results."""
+"""The shared parts of the subcommands: common options, protection of the input, metrics, and result tables."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Git:
         return self._take(length + 1)[:-1]
 
     def stop(self) -> None:
-        """End the process, of which nothing more is wanted."""
+        """End the process; its further output is not needed."""
         self.is_stopped = True
         self._process.kill()
 

@@ -142,7 +142,7 @@ def bwrap_command(
         command += ["--ro-bind", str(path), str(path)]
     # The first process is bwrap's own, and has no limits: programs must not open its files or its memory.
     command += ["--proc", "/proc", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1", "--tmpfs", "/dev"]
-    # No terminals, of which the machine has a limited number. Shared mappings of /dev/zero would be memory
+    # No terminals: the machine has a limited number. Shared mappings of /dev/zero would be memory
     # that no limit counts; /dev/full holds zeros, too, but cannot be mapped.
     for name in ("null", "full", "random", "urandom"):
         command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]

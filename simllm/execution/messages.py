@@ -1,4 +1,4 @@
-"""What caller and supervisor send each other through pipes: requests to run commands, and their outcomes."""
+"""Messages between caller and supervisor through pipes: requests to run commands, and their outcomes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PAGE, TABLES = "report.html", "tables.tex"
 
 @dataclass(frozen=True)
 class ReportKind:
-    """What all reports on one kind of study have in common.
+    """The common facts of all reports on one kind of study.
 
     Attributes:
         content: What the folder holds, such as "a report on code edits"; for its marker.

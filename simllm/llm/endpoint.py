@@ -135,7 +135,7 @@ def parse_reply(raw: RawReply) -> ChatReply:
     try:
         body = json.loads(raw.body)
         text = body["choices"][0]["message"].get("content")
-        if isinstance(text, list):  # of parts, of which some may be thoughts
+        if isinstance(text, list):  # of parts; some of them may be thoughts
             text = "".join(part["text"] for part in text if part.get("type") == "text")
         usage = body.get("usage") or {}
         counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]

@@ -37,7 +37,7 @@ _OTHER = MetricSpec("")  # of the learned metric, of columns, and of metrics of 
 
 @dataclass(frozen=True)
 class MetricName:
-    """What a user wrote to name a metric: `kind` or `kind=argument`."""
+    """The name of a metric as a user writes it: `kind` or `kind=argument`."""
 
     whole: str
     kind: str
@@ -45,7 +45,7 @@ class MetricName:
 
     @property
     def spec(self) -> MetricSpec:
-        """What is known about the metric; nothing is known about those of other packages."""
+        """The row of the table; an empty row for metrics of other packages."""
         return METRICS.get(self.kind, _OTHER)
 
 

@@ -204,7 +204,7 @@ class Tokenizer:
         return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Clean and tokenize texts, of which only the first `LONGEST` characters are read.
+        """Clean and tokenize texts; only their first `LONGEST` characters are read.
 
         An empty text has only the ids of `<s>` and `</s>`.
         """

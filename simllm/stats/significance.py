@@ -154,7 +154,7 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         warnings.simplefilter("ignore")  # Shapiro's test of equal values, and equal samples
         normal = float(shapiro(a).pvalue), float(shapiro(b).pvalue)
         name = choose_for_degradation(len(a), len(b), normal)
-        if name == "welch-t":  # also for constant values, of which Shapiro's p is 1
+        if name == "welch-t":  # also for constant values: their Shapiro's p is 1
             return Samples(welch(a, b), normal)
         found = mannwhitneyu(a, b)
     return Samples(Outcome(name, float(found.statistic), float(found.pvalue)), normal)

@@ -49,7 +49,7 @@ _PROBE = 2048
 
 @dataclass(frozen=True)
 class PretrainingData:
-    """What a pretraining run needs.
+    """The data of a pretraining run.
 
     Attributes:
         test: The held-out texts.

@@ -1,4 +1,4 @@
-"""What the score report says: means of groups of pairs, and sentences about the results."""
+"""The words of the score report: means of groups of pairs, and sentences about the results."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class Fairness:
-    """How much a classifier's rates differ between the groups in which they are defined.
+    """Differences of a classifier's rates between the groups in which they are defined.
 
     Attributes:
         dpd: Demographic parity difference: the largest minus the smallest share of positive predictions. None
@@ -139,7 +139,7 @@ class VariantRobustness:
 
 @dataclass(frozen=True)
 class Robustness:
-    """How a classifier's predictions change if the items are rewritten.
+    """Changes of a classifier's predictions if the items are rewritten.
 
     Attributes:
         robust_items: The number of items with predictions for the original and for every variant.

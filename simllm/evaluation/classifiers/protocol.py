@@ -76,7 +76,7 @@ def find_dominated(
         pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in costs[a]]
         mine, other = quality[a], quality[b]
         if pairs and mine is not None and other is not None:
-            # As costs, of which less is better, too.
+            # Less of these costs is better, too.
             pairs.append((-mine, -other))
             if all(x >= y for x, y in pairs) and any(x > y for x, y in pairs):
                 found.setdefault(a, []).append(b)

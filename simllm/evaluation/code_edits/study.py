@@ -93,7 +93,7 @@ class EditStudy:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the figures mean little, such as too few items."""
+        """Reasons why the figures mean little, such as too few items."""
         return about_few_items(self.comparisons)
 
 

@@ -38,7 +38,7 @@ def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> 
     """Correlate the (n,) scores of each metric with the ratings in groups: by language, then system, then
     length.
 
-    Groups of fewer than twenty pairs are left out. So is a property of which fewer than two groups remain.
+    Groups of fewer than twenty pairs are left out. So is a property with fewer than two groups left.
     """
     all_labels = {**rated.groups, "length": _lengths(rated.references)}
     groups = []

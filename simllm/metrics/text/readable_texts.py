@@ -1,4 +1,4 @@
-"""The policy of all text metrics for texts of which a metric can read nothing.
+"""The policy of all text metrics for texts that a metric cannot read at all.
 
 Every metric reads texts in its own way: ROUGE reads words of Latin letters, BLEU needs four words, and no
 metric can read an empty text. A pair with a text that the metric cannot read scores 1 if both texts are equal

@@ -31,7 +31,7 @@ def passive(words: list[str], lexicon: Lexicon) -> list[str] | None:
     """Change a sentence without a subject: "copies the file to disk" becomes "the file is copied to disk"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
-    # A comma or "and" joins two clauses or objects, of which only one would become passive.
+    # A comma or "and" joins two clauses or objects, and only one would become passive.
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
         return None
     if words[1] not in DETERMINERS or words[end : end + 1] in (["that"], ["or"]):

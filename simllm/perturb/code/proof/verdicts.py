@@ -1,4 +1,4 @@
-"""What is compared (cases and tasks), and what follows from it (proofs and their counts)."""
+"""The cases and tasks of a comparison, and its results: proofs and their counts."""
 
 from __future__ import annotations
 
