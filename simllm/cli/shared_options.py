@@ -1,4 +1,4 @@
-"""The shared parts of the subcommands: common options, protection of the input, metrics, and result tables."""
+"""Shared parts of the subcommands: common options, protection of the input, metrics, and result tables."""
 
 from __future__ import annotations
 
