@@ -1,4 +1,4 @@
-"""Hook of MkDocs: writes the model beside the playground's page when the site is built."""
+"""Hook of MkDocs: writes model and runtime beside the playground's page when the site is built."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mkdocs.config.defaults import MkDocsConfig
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the included model into the folder `playground` of the site."""
+    """Write the included model and the runtime into the folder `playground` of the site."""
     from simllm.analysis.playground import write_model
     from simllm.metric import SimLLM
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,18 +31,27 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     if simllm wrote it.
     """
     with OutputFolder(folder, CONTENT).replacing() as partial:
-        shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        shutil.copytree(
+            _page_folder(),
+            partial,
+            ignore=shutil.ignore_patterns("*.xz"),
+            copy_function=shutil.copyfile,
+            dirs_exist_ok=True,
+        )
         write_model(metric, partial, int8)
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the model's weights, tokenizer and settings into the subfolder `model` of the page's folder.
+    """Write what the page downloads: the runtime, and in `model` the weights, tokenizer and settings.
 
     With `int8`, all large weight arrays are stored as int8. Otherwise they are stored as float16, except that
     arrays whose values are already rounded to 8 bits are stored as int8.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
+    # The repository and the wheel hold the runtime compressed: 2 MB, not 12.
+    with lzma.open(_page_folder() / f"{_RUNTIME}.xz") as runtime:
+        output_file.write(folder / _RUNTIME, runtime.read())
     (folder / MODEL).mkdir(exist_ok=True)
     is_rounded = write_browser_model(metric.model, folder / MODEL, int8)
     written = sorted((folder / MODEL).iterdir())
@@ -64,7 +74,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     output_file.write(folder / MODEL / SETTINGS, json.dumps(settings))
 
 
-def page_folder() -> Path:
+def _page_folder() -> Path:
     """Find the folder of the playground's HTML page, in the installed package or in the source checkout."""
     return find_packaged("playground_page", "docs/playground", "page of the playground")
 

@@ -11,18 +11,20 @@ import urllib.request
 
 import pytest
 
-from simllm.analysis.playground import page_folder, write_playground
+from simllm.analysis.playground import write_playground
 from simllm.errors import InputError
 from simllm.io.loopback_server import serving
 from simllm.metric import SimLLM
 from tests.command import run
 
 
-def test_vendored_files_are_those_of_the_recorded_release():
-    vendor = page_folder() / "vendor"
+def test_the_runtime_of_the_written_page_is_the_recorded_release(head_folder, tmp_path):
+    write_playground(SimLLM(head_folder), tmp_path / "site")
+    vendor = tmp_path / "site" / "vendor"
     for line in (vendor / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()
         assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name
+    assert sorted(file.suffix for file in vendor.iterdir()) == ["", "", ".mjs", ".wasm"]
 
 
 @pytest.mark.slow
