@@ -1,14 +1,22 @@
-"""The worked examples run, and a package can add a metric as documented."""
+"""The worked examples run, and a metric can be added as documented."""
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from simllm import metrics
+from simllm.io import reading
+from simllm.metrics import Example, table
+from simllm.metrics.interface import UnavailableError
+from simllm.metrics.text import words
 from tests.conftest import ROOT, SHARED
 from tests.docs.markdown_blocks import DATA, blocks
 
@@ -48,22 +56,46 @@ def test_repeat_the_study_on_rated_sets(tmp_path):
     assert re.search(r"haque2022 +simllm +1 +0\.8", done.stdout)
 
 
+PAGE = ROOT / "docs" / "adding-a-metric.md"
+
+
 @pytest.mark.slow
 def test_a_package_adds_a_metric(tmp_path):
-    page = ROOT / "docs" / "adding-a-metric.md"
-    project = tomllib.loads(re.search(r"```toml\n(.*?)```", page.read_text(), re.S)[1])
-    code = next(block.code for block in blocks(page) if "FunctionMetric" in block.code)
-    (tmp_path / "my_metrics.py").write_text(code.partition("\nprint")[0])
+    project = tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE.read_text(), re.S)[1])
+    code = next(block.code for block in blocks(PAGE) if "FunctionMetric" in block.code)
+    (tmp_path / "my_metrics.py").write_text(code)
     described = tmp_path / "my_metrics-1.0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metrics\nVersion: 1.0\n")
     points = project["project"]["entry-points"]["simllm.metrics"]
     lines = [f"{name} = {value}" for name, value in points.items()]
     (described / "entry_points.txt").write_text("\n".join(["[simllm.metrics]", *lines, ""]))
+    name = f"cider={DATA / 'references.txt'}"
     done = run(
         "-m", "simllm", "evaluate", "correlation", "--ratings", DATA / "ratings.jsonl",
-        "--metrics", "jaccard,length-ratio", "-f", "json", PYTHONPATH=str(tmp_path),
+        "--metrics", f"jaccard,cider,{name}", "-f", "json", PYTHONPATH=str(tmp_path),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["rows"]
-    assert [row["metric"] for row in rows] == ["jaccard", "length-ratio"]
+    assert "cider is left out: name it as cider=CORPUS" in done.stderr
+    assert [row["metric"] for row in json.loads(done.stdout)["rows"]] == ["jaccard", name]
+
+
+def test_a_function_and_a_row_of_the_table_add_a_metric(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code, row = re.findall(r"```python title.*?\n(.*?)```", PAGE.read_text(), re.S)
+    names = vars(words) | {"math": math, "Counter": Counter, "Path": Path, "reading": reading}
+    names["UnavailableError"] = UnavailableError
+    exec(code, names)
+    monkeypatch.setattr(words, "load_cider", names["load_cider"], raising=False)
+    (name, spec), = eval(f"{{{row}}}", vars(table)).items()  # fmt: skip
+    monkeypatch.setitem(table.METRICS, name, spec)
+    corpus = DATA / "references.txt"
+    texts = [*corpus.read_text().splitlines()[:3], "zzz", ""]
+    inside = metrics.load(f"cider={corpus}").score(list(map(Example, texts, [texts[0]] * len(texts))))
+    outside = {}
+    exec(next(block.code for block in blocks(PAGE) if "FunctionMetric" in block.code), outside)
+    own = outside["cider"](corpus).score(list(map(Example, texts, [texts[0]] * len(texts))))
+    assert inside.values == pytest.approx(own.values, abs=1e-9)
+    assert inside.values[0] == pytest.approx(1)
+    with pytest.raises(UnavailableError, match="name it as cider=CORPUS"):
+        metrics.load("cider")
