@@ -50,6 +50,7 @@ COMMANDS = {
     "repair report": "write a report of runs: figures, and a page for each item",
     "repair import": "convert published incorrect programs into items of `simllm repair run`",
     "repair sandbox": "try out what contains programs here, and list the compilers",
+    "generate": "ask a language model a question about each item",
     "mine": "build data sets from git histories: repayments of technical debt",
     "mine satd": "find commits that repay self-admitted technical debt, such as TODO comments",
     "split": "split items into training, validation and test data, or into folds",

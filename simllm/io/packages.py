@@ -32,6 +32,11 @@ def require_repair_extra() -> contextlib.AbstractContextManager[None]:
     return _require_extra("repair")
 
 
+def require_llm_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for prompts."""
+    return _require_extra("llm")
+
+
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
     """Raise InputError with the name of the extra if an import in the `with` block fails."""

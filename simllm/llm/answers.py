@@ -1,16 +1,16 @@
-"""Answers of a model to many independent questions: asked in parallel, and read for a label such as "yes"."""
+"""Answers of a model, read for a label such as "yes", and the probabilities of the labels."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Generator, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from simllm.llm.endpoint import ChatClient, LostReplyError, RawReply, RefusedRequestError, parse_reply
+from simllm.errors import OptionError
+from simllm.llm.reply import Place
 
-_MOST_LOST = 10  # answers in a row; then the endpoint counts as lost
+_MOST_UNRESOLVED = 0.01  # of the mass of all labels; with more, there are no probabilities
 _THINKING = re.compile(
     r"<(think|thinking|thought|reasoning|reflection|scratchpad)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL
 )
@@ -23,48 +23,19 @@ _SENTENCE_END = re.compile(r"[.!?:;]\s")
 _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\bis\b)", re.IGNORECASE)
 
 
-def ask_all(
-    client: ChatClient, requests: Iterable[tuple[str, dict[str, Any]]], parallel: int
-) -> Generator[tuple[str, RawReply | LostReplyError]]:
-    """Send independent requests, `parallel` at a time; yield each key with its reply or error as they arrive.
-
-    The next requests are sent while the caller uses an answer. If the generator is closed, requests under way
-    are ended. The client is closed at the end. Ten lost replies in a row raise `LostReplyError`.
-    """
-    waiting, lost = iter(requests), 0
-    with ThreadPoolExecutor(parallel) as pool:
-        keys: dict[Future[RawReply | LostReplyError], str] = {}
-        try:
-            while True:
-                # Never more than `parallel` under way: a stopped run loses no more answers than these.
-                for key, request in islice(waiting, parallel - len(keys)):
-                    keys[pool.submit(_ask, client, request)] = key
-                if not keys:
-                    return
-                for future in wait(keys, return_when=FIRST_COMPLETED).done:
-                    reply = future.result()
-                    is_lost = isinstance(reply, LostReplyError) and not isinstance(reply, RefusedRequestError)
-                    # A refused request is no sign of a lost endpoint.
-                    lost = lost + 1 if is_lost else 0
-                    yield keys.pop(future), reply
-                    if lost >= _MOST_LOST:
-                        raise LostReplyError(str(reply))
-        finally:
-            client.close()
-
-
-def _ask(client: ChatClient, request: dict[str, Any]) -> RawReply | LostReplyError:
-    try:
-        raw = client.ask(request)
-        parse_reply(raw)
-    except LostReplyError as error:
-        return error
-    return raw
-
-
 def without_thinking(text: str) -> str:
     """Remove what a model wrote while it thought, such as "<think>…</think>", also if an end is missing."""
     return _END_OF_THINKING.sub("", _THINKING.sub("", text))
+
+
+def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return labels without outer white space; they must be two or more, and differ by more than case."""
+    found = tuple(label.strip() for label in labels)
+    if len(found) < 2 or not all(re.search(r"[^\W_]", label) for label in found):
+        raise OptionError("{labels}: expected two labels or more, such as pass,fail, with letters or digits")
+    if len({label.lower() for label in found}) < len(found):
+        raise OptionError("{labels}: a label stands twice")
+    return found
 
 
 def read_label(answer: str, labels: Sequence[str]) -> str | None:
@@ -74,15 +45,23 @@ def read_label(answer: str, labels: Sequence[str]) -> str | None:
     at the beginning of a line or sentence ("Yes, because …") counts before labels inside of a sentence; among
     equals, the last one counts. Labels are whole words, in lower or upper case.
     """
-    text = without_thinking(answer)
+    found = _find_label(answer, labels)
+    return found[0] if found else None
+
+
+def _find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
+    """Return the label that an answer names, and where it begins in the answer."""
+    text, begin = _blanked(answer), 0
     # The longest label first, because "no" would match the beginning of "no change".
     one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
-    word = rf"(?<![^\W_])(?P<label>{one})(?![^\W_])"
+    # A label may begin or end with a sign, such as "C++" or "-1".
+    word = rf"(?<![^\W_])(?P<label>{one})(?:(?<=[\W_])|(?![^\W_]))"
     if markers := list(_MARKER.finditer(text)):
         # Models repeat the question, or correct themselves: the last "Answer:" counts.
-        text = text[markers[-1].end() :]
-        if found := re.match(rf"[\W_]*{word}", text, re.IGNORECASE):
-            return _spelled(found["label"], labels)
+        begin = markers[-1].end()
+        if found := re.compile(rf"[\W_]*?{word}", re.IGNORECASE).match(text, begin):
+            return _spelled(found["label"], labels), found.start("label")
+    text = text[begin:]
     # A match takes all signs before a word with it, so that no sign is looked at twice: a reply may be long.
     ends = r"[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\()"
     steps = re.finditer(
@@ -90,7 +69,14 @@ def read_label(answer: str, labels: Sequence[str]) -> str | None:
     )
     alone = [step for step in steps if step["label"] and _begins_sentence(text, step.start(), step["signs"])]
     every = alone or list(re.finditer(word, text, re.IGNORECASE))
-    return _spelled(every[-1]["label"], labels) if every else None
+    return (_spelled(every[-1]["label"], labels), begin + every[-1].start("label")) if every else None
+
+
+def _blanked(text: str) -> str:
+    """Replace thinking by line ends, so that the places of all other characters stay."""
+    for pattern in (_THINKING, _END_OF_THINKING):
+        text = pattern.sub(lambda found: "\n" * len(found[0]), text)
+    return text
 
 
 def _begins_sentence(text: str, start: int, signs: str) -> bool:
@@ -100,3 +86,95 @@ def _begins_sentence(text: str, start: int, signs: str) -> bool:
 
 def _spelled(found: str, labels: Sequence[str]) -> str:
     return next(label for label in labels if label.lower() == found.lower())
+
+
+@dataclass(frozen=True)
+class LabelProbabilities:
+    """The probabilities of labels at the place where an answer names one.
+
+    Attributes:
+        values: By label; they add up to 1. None if the place leaves open which of two labels a token begins.
+        mass: The probability that the model names any of the labels there.
+    """
+
+    values: Mapping[str, float] | None
+    mass: float
+
+
+def places_of_label(answer: str, places: Sequence[Place], labels: Sequence[str]) -> tuple[Place, ...]:
+    """Return the places of an answer at which its label stands, and one more; empty without a label."""
+    found = _find_label(answer, labels)
+    tokens = [place.token for place in places]
+    # The tokens may have thoughts, or marks of the chat format, before and after the text of the answer.
+    begin = "".join(tokens).rfind(answer) if answer else -1
+    if found is None or begin < 0:
+        return ()
+    label, start = found[0], found[1] + begin
+    kept, end = list[Place](), 0
+    for place in places:
+        before, end = end, end + len(place.token)
+        if end > start:
+            kept.append(place)
+        if before >= start + len(label):
+            break
+    return tuple(kept)
+
+
+def label_probabilities(places: Sequence[Place], labels: Sequence[str]) -> LabelProbabilities | None:
+    """Return the probabilities of labels from the places of an answer's label; None without places.
+
+    A token counts for the label that it begins, in lower or upper case. If it begins several labels, the next
+    place decides, as far as the answer went that way.
+    """
+    if not places:
+        return None
+    masses, unresolved = dict.fromkeys(labels, 0.0), 0.0
+    text, weight = "", 1.0  # what the answer has of its label so far, and the probability of it
+    for number, place in enumerate(places):
+        own: float | None = None
+        for token, logprob in place.alternatives.items():
+            read, mass = text + token, weight * math.exp(logprob)
+            fitting = _fitting(read, labels)
+            if token == place.token and len(fitting) > 1 and number + 1 < len(places):
+                own = mass
+            elif len(fitting) == 1:
+                masses[fitting[0]] += mass
+            elif fitting:
+                whole = [label for label in fitting if _stripped(read, labels) == label.lower()]
+                # An empty token, or the last one, ends the answer: after "no", the label is not "no change".
+                if whole and (token == "" or token == place.token):
+                    masses[whole[0]] += mass
+                else:
+                    unresolved += mass
+        if own is None:
+            break
+        text, weight = text + place.token, own
+    named = sum(masses.values())
+    mass = named + unresolved
+    if named <= 0 or unresolved > _MOST_UNRESOLVED * mass:
+        return LabelProbabilities(None, min(mass, 1.0))
+    return LabelProbabilities({label: value / named for label, value in masses.items()}, min(mass, 1.0))
+
+
+def _stripped(text: str, labels: Sequence[str]) -> str:
+    """Remove blanks and signs before a label; a label such as "-1" begins with a sign."""
+    read = re.sub(r"\A[\s*_`\"'(\[{<#>]+", "", text).lower()
+    signs = {label[0] for label in labels}
+    return read if read[:1] in signs else re.sub(r"\A[\W_]+", "", read)
+
+
+def _fitting(text: str, labels: Sequence[str]) -> list[str]:
+    """Return the labels that a text begins or names at its beginning."""
+    read = _stripped(text, labels)
+    if not read:
+        return []
+    begun = [label for label in labels if label.lower().startswith(read)]
+    named = [
+        label
+        for label in labels
+        if len(read) > len(label)
+        and read.startswith(label.lower())
+        and not re.match(r"[^\W_]", read[len(label)])
+    ]
+    # "no change" names the longer label, although "no" stands there as a word.
+    return begun or sorted(named, key=len)[-1:]

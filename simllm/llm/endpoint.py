@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import http.client
 import json
 import math
@@ -21,7 +20,6 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -33,10 +31,7 @@ import simllm
 from simllm.errors import InputError, OptionError
 from simllm.io.tables import on_one_line
 
-Message = dict[str, str]  # role and content
-MOST_TOKENS = 1 << 40  # of a request or reply; a server may report any number
 LARGEST_REPLY = 1 << 24  # bytes of a reply, after decompression
-_KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _LEAST_KEY = 8  # characters; a shorter key could be part of any word
 _PIECE = 1 << 16  # bytes that are read at once
@@ -80,20 +75,12 @@ def _spellings(key: str) -> str:
     return "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
 
 
-def make_request(model: str | None, messages: Sequence[Message], temperature: float = 1) -> dict[str, Any]:
-    """Build the JSON object of a request, with top_p 1; without a model, the server chooses one."""
-    request = {"messages": list(messages), "temperature": temperature, "top_p": 1}
-    return request if model is None else {"model": model, **request}
-
-
-def request_key(request: dict[str, Any]) -> str:
-    """Return a key that identifies a request: the SHA-256 of its JSON with sorted keys and no white space."""
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 class LostReplyError(Exception):
-    """Error for a chat model's reply that did not arrive or cannot be read. A later request may succeed."""
+    """Error for a model's reply that did not arrive or cannot be read. A later request may succeed."""
+
+
+class StoppedError(LostReplyError):
+    """Error for a request that is not sent, because the run has stopped or a limit is reached."""
 
 
 class RefusedRequestError(LostReplyError):
@@ -112,69 +99,40 @@ class RawReply:
     body: str
 
 
-@dataclass(frozen=True)
-class ChatReply:
-    """A model's reply.
-
-    Attributes:
-        text: None if the conversation is too long for the model.
-        prompt_tokens: The number of tokens of the request; None if the server does not report it.
-        completion_tokens: The number of tokens of the reply; None if the server does not report it.
-    """
-
-    text: str | None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-def parse_reply(raw: RawReply) -> ChatReply:
-    """Read the text and the numbers of tokens from a reply in the format of OpenAI's chat completions."""
-    if raw.status != 200:
-        # Only a conversation that is too long for the model has another status here.
-        return ChatReply(None)
-    try:
-        body = json.loads(raw.body)
-        text = body["choices"][0]["message"].get("content")
-        if isinstance(text, list):  # of parts; some of them may be thoughts
-            text = "".join(part["text"] for part in text if part.get("type") == "text")
-        usage = body.get("usage") or {}
-        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise LostReplyError("the endpoint does not answer as /chat/completions should") from None
-    if not isinstance(text, str | None):
-        raise LostReplyError("the endpoint does not answer with a text")
-    tokens = [count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in counts]
-    # JSON can hold half a surrogate pair, which no file can.
-    return ChatReply((text or "").encode(errors="replace").decode(), *tokens)
-
-
-class ChatClient:
+class EndpointClient:
     """Client of an OpenAI-compatible endpoint. Several threads may use it at the same time.
 
     The address is `base_url`, such as "http://localhost:8000/v1", or OPENAI_BASE_URL of the environment. The
-    API key is OPENAI_API_KEY; in replies and error messages, "[API key]" replaces it. A failed request is
-    repeated up to `retries` times.
+    API key is the environment variable `key_variable`; in replies and error messages, "[API key]" replaces
+    it. A failed request is repeated up to `retries` times.
     """
 
-    def __init__(self, base_url: str | None, retries: int = 5) -> None:
+    def __init__(self, base_url: str | None, retries: int = 5, key_variable: str = "OPENAI_API_KEY") -> None:
         url = base_url or os.environ.get(_URL, "")
         if not url:
             raise OptionError(f"expected {{base_url}} URL, or {_URL}: where should the requests go?")
-        self._key = os.environ.get(_KEY, "").strip()
+        self._key = os.environ.get(key_variable, "").strip()
         try:
             parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             is_address = False
         if any(sign in url for sign in "@?#"):  # a user, a query or a fragment
-            raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
+            raise InputError(
+                f"the address of the endpoint has a secret in it; the key goes into {key_variable}"
+            )
         if not is_address or not re.fullmatch("[!-~]+", url):
             raise InputError(f"{self._short(url)}: expected an address such as http://localhost:8000/v1")
         if retries < 0:
             raise OptionError("{retries} {number}: expected a whole number from 0", number=retries)
         if not re.fullmatch("[!-~]*", self._key):
-            raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
+            raise InputError(
+                f"{key_variable}: expected a key of ASCII letters, digits and signs, without blanks"
+            )
         self._address, self._retries = parts, retries
+        # Documentation shows whole addresses, too; without a path, all servers offer the API below /v1.
+        path = re.sub(r"(/chat)?/completions\Z", "", parts.path.rstrip("/"))
+        self._base = path or "/v1"
         path = re.sub(r"[^/]{16,}", "\N{HORIZONTAL ELLIPSIS}", parts.path)  # may be a secret
         self._url = self._short(f"{parts.scheme}://{parts.netloc}{path}")
         self._proxy = _proxy(parts)
@@ -186,7 +144,7 @@ class ChatClient:
         self._is_reached, self._pause_ends = False, 0.0
 
     def ask(self, request: dict[str, Any]) -> RawReply:
-        """Send a request in the format of OpenAI's chat completions, and return the server's reply.
+        """Send a request, with messages or with a prompt, and return the server's reply.
 
         `InputError` means that all requests are useless: they are refused (HTTP status 401, 403 or 404) or
         redirected to another server, or the first one reaches no server. `RefusedRequestError` means that
@@ -195,11 +153,12 @@ class ChatClient:
         if not self._is_reached:
             self.reach()
         body, ends = json.dumps(request).encode(), time.monotonic() + _LONGEST
+        path = f"{self._base}{'/chat' if 'messages' in request else ''}/completions"
         for tries in range(self._retries + 1):
             # Exponential; the random factor below keeps threads from coming back all together.
             wait = 0.5 * 2**tries
             try:
-                status, headers, text = self._post(body, ends)
+                status, headers, text = self._post(path, body, ends)
             except InputError:  # it is a ValueError
                 raise
             except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
@@ -245,10 +204,9 @@ class ChatClient:
             while self._idle:
                 self._idle.pop().close()
 
-    def _post(self, body: bytes, ends: float) -> tuple[int, http.client.HTTPMessage, str]:
+    def _post(self, target: str, body: bytes, ends: float) -> tuple[int, http.client.HTTPMessage, str]:
         """Send a request once, and return the status, the headers and the body of the reply."""
         self._wait(self._pause_ends - time.monotonic(), ends)
-        target = f"{self._address.path.rstrip('/')}/chat/completions"
         for _ in range(_MOST_REDIRECTS + 1):
             status, headers, data = self._exchange(target, body, ends)
             if status not in (301, 302, 303, 307, 308):
@@ -367,8 +325,8 @@ class ChatClient:
         return redact_message(text, self._key)
 
 
-def _stopped() -> LostReplyError:
-    return LostReplyError("the run has stopped")
+def _stopped() -> StoppedError:
+    return StoppedError("the run has stopped")
 
 
 def _interrupt(connection: http.client.HTTPConnection) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from simllm.errors import InputError, OptionError
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build
-from simllm.llm.endpoint import MOST_TOKENS, ChatReply, LostReplyError
+from simllm.llm.endpoint import StoppedError
+from simllm.llm.reply import MOST_TOKENS, Reply
 
 
 @dataclass(frozen=True)
@@ -48,41 +49,40 @@ class RequestBudget:
 
     None means no limit. `most_cost`, in the currency of `price`, stops new requests; those under way are
     still finished.
+
+    Attributes:
+        cost: What was spent so far; None if the prices, or the tokens of a reply, are not known.
     """
 
     def __init__(self, price: Price | None, most_cost: float | None, rate: float | None) -> None:
-        if most_cost is not None and price is None:
-            raise OptionError("{max_cost} needs {prices} FILE")
-        for name, value in (("max_cost", most_cost), ("rate", rate)):
-            if value is not None and not value > 0:
-                raise OptionError(f"{{{name}}} {value}: expected a positive number")
         self._price, self._most_cost = price, most_cost
         self._seconds = 60 / rate if rate else 0.0
         self._lock = threading.Lock()
-        self._next, self._cost = 0.0, 0.0
+        self._next = 0.0
+        self.cost: float | None = 0.0 if price else None
 
     def wait(self, stopped: threading.Event) -> None:
-        """Wait until the limits allow the next request; raise `LostReplyError` if there will be none.
+        """Wait until the limits allow the next request; raise `StoppedError` if there will be none.
 
         The event `stopped` is set when the run stops; it ends the wait.
         """
         with self._lock:
-            if self._most_cost is not None and self._cost >= self._most_cost:
-                raise LostReplyError(f"the largest cost ({self._most_cost:g}) is reached")
+            if self._most_cost is not None and (self.cost or 0.0) >= self._most_cost:
+                raise StoppedError(f"the largest cost ({self._most_cost:g}) is reached")
             now = time.monotonic()
             # Each thread takes the next free moment while it has the lock, and waits for it without the lock.
             begin = max(self._next, now)
             self._next = begin + self._seconds
-        if stopped.wait(begin - now) or stopped.is_set():
-            raise LostReplyError("the run has stopped")
+        if (begin > now and stopped.wait(begin - now)) or stopped.is_set():
+            raise StoppedError("the run has stopped")
 
-    def spend(self, reply: ChatReply) -> None:
-        """Add the cost of a reply and its request to the total cost, if the total cost is limited."""
-        # A conversation that is too long for the model is refused without a charge.
-        if self._most_cost is None or self._price is None or reply.text is None:
+    def spend(self, reply: Reply) -> None:
+        """Add the cost of a reply and its request to the total cost."""
+        # A request that failed for good is refused without a charge.
+        if self._price is None or reply.text is None:
             return
         cost = self._price.of(reply.prompt_tokens, reply.completion_tokens)
-        if cost is None:
+        if cost is None and self._most_cost is not None:
             raise OptionError("{max_cost}: the endpoint does not report tokens")
         with self._lock:
-            self._cost += cost
+            self.cost = None if self.cost is None or cost is None else self.cost + cost

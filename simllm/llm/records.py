@@ -1,43 +1,52 @@
-"""Records on disk: JSON objects that are appended to a file, and a cache of values in such a file.
-
-simllm must have made the folder of such a file, because it adds files only to its own folders.
-"""
+"""Records on disk: JSON objects that are appended to a file; replies, and other values, in such files."""
 
 from __future__ import annotations
 
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
+from simllm.io.tables import on_one_line
+from simllm.llm.model import content_hash
+from simllm.llm.reply import Reply, from_row, to_row
+
+
+def add_to_folder(folder: Path, name: str) -> Path:
+    """Return the file of a log in a folder that simllm made; a missing file is added to the folder."""
+    if name not in OutputFolder(folder).check_addition(name) or not (folder / name).exists():
+        OutputFolder(folder).write(name, "")
+    return folder / name
 
 
 class JsonLinesLog:
-    """A file of JSON lines to which several threads append.
+    """A file of JSON lines to which several threads append. The first line creates a missing file.
 
     With `is_synced`, `append` waits until the line is on the disk. Otherwise, a power failure may lose the
     last lines, but a killed process loses nothing. `rows` are the objects that were in the file when it was
     opened, each with its location for error messages.
     """
 
-    def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
-        file = folder / name
-        if name not in OutputFolder(folder).check_addition(name) or not file.exists():
-            OutputFolder(folder).write(name, "")
+    def __init__(self, file: Path, is_synced: bool = False) -> None:
+        # A link could lead to a file of the user, to which simllm would append.
+        if file.is_symlink() or (file.exists() and not file.is_file()):
+            raise InputError(f"{file}: is a link, or no file; records go to a file of their own")
+        self._file: BinaryIO | None = None
         try:
-            with file.open("rb+") as data:
-                content = data.read()
-                # A killed process may have left half a line, to which nothing may be appended.
-                data.truncate(content.rfind(b"\n") + 1)
-            self.rows = read_log(file)
-            self._file = file.open("ab")
+            content = file.read_bytes() if file.exists() else b""
         except OSError as error:
-            raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        # A killed process may have left half a line, which the first `append` removes.
+        self._end = content.rfind(b"\n") + 1
+        if content[self._end :][:1] not in (b"", b"{"):
+            raise InputError(f"{file}: was not written by simllm; move it away")
+        self.rows = _objects(content[: self._end], file)
         self._name, self._is_synced = file, is_synced
         self._writing, self._syncing = threading.Lock(), threading.Lock()
         self._written = self._synced = 0
@@ -47,6 +56,9 @@ class JsonLinesLog:
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
         try:
             with self._writing:
+                if self._file is None:
+                    self._file = self._name.open("ab")
+                    self._file.truncate(self._end)
                 self._file.write(line)
                 self._file.flush()
                 self._written += 1
@@ -64,14 +76,136 @@ class JsonLinesLog:
     def close(self) -> None:
         """Close the file, after the lines that `append` failed to write, if there are any."""
         try:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
         except OSError as error:
             raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
 
-def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON lines with their locations, such as "FILE, line 3"; empty if the file does not exist."""
-    return list(reading.objects(file)) if file.exists() else []
+def _objects(content: bytes, file: Path) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        lines = content.decode().split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 ({error.reason})") from None
+    places = (f"{file}, line {number}" for number in range(1, len(lines) + 1))
+    return [(where, reading.parsed(line, where)) for where, line in zip(places, lines, strict=True)]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a reply in a study, under which the reply is recorded with its request.
+
+    Attributes:
+        item: The id of the item; "" if equal requests share their replies.
+        sample: The number of the reply, or of the attempt, among those to the same request, from 1.
+        round: The number of the request in a conversation, from 1.
+    """
+
+    item: str = ""
+    sample: int = 1
+    round: int = 1
+
+    def __str__(self) -> str:
+        words = [f"item {on_one_line(self.item)}"] if self.item else []
+        return ", ".join(
+            [*words, f"sample {self.sample}", *([f"round {self.round}"] if self.round > 1 else [])]
+        )
+
+
+class ReplyRecord:
+    """Replies in a file of JSON lines, each on the disk before it is used. Several threads may use it.
+
+    A line has the request (with a hash in place of its text), the slot, and the reply or its failure. With
+    `reads_only`, the file is one that an earlier run wrote, and replies are found by the text of the request
+    and the slot alone, whatever model and sampling they have. Without a file, replies live in memory.
+
+    Attributes:
+        lost: Why a reply was lost, for each request whose reply is still missing.
+    """
+
+    def __init__(self, file: Path | None = None, *, reads_only: bool = False) -> None:
+        self.file, self._reads_only = file, reads_only
+        self._rows: dict[tuple[str, Slot], dict[str, Any]] = {}
+        self.lost: dict[tuple[str, Slot], str] = {}
+        self._log: JsonLinesLog | None = None
+        rows: Iterable[tuple[str, dict[str, Any]]] = ()
+        if file is not None and reads_only:
+            rows = reading.objects(file)
+        elif file is not None:
+            self._log = JsonLinesLog(file, is_synced=True)
+            rows = self._log.rows
+        for where, row in rows:
+            key = self._key_of(row, where)
+            if isinstance(row.get("lost"), str):
+                self.lost[key] = row["lost"]
+            else:
+                self._rows[key] = row
+
+    def add_older(self, row: dict[str, Any], where: str) -> None:
+        """Take a row of another file into the memory, unless the record has a reply in its place."""
+        self._rows.setdefault(self._key_of(row, where), row)
+
+    def _key_of(self, row: dict[str, Any], where: str) -> tuple[str, Slot]:
+        """Check a row that was read, and return its key."""
+        request, id_ = row.get("request"), row.get("id", "")
+        slot = Slot(str(id_), row.get("sample", 1), row.get("round", 1))
+        if not isinstance(request, dict) or type(slot.sample) is not int or type(slot.round) is not int:
+            raise InputError(
+                f"{where}: is no recorded reply; expected the keys request, id, sample and reply"
+            )
+        if "lost" not in row:
+            try:
+                from_row(row)
+            except ValueError as error:
+                raise InputError(f"{where}: {error}") from None
+        return self._key(request, slot)
+
+    def _key(self, request: dict[str, Any], slot: Slot) -> tuple[str, Slot]:
+        if self._reads_only:
+            return str(request.get("messages", request.get("prompt"))), slot
+        return content_hash(request), slot
+
+    def find(self, request: dict[str, Any], slot: Slot) -> dict[str, Any] | None:
+        """Return the row of a reply; None if there is none. `request` has the hash in place of its text."""
+        return self._rows.get(self._key(request, slot))
+
+    def keep(self, request: dict[str, Any], slot: Slot, reply: Reply) -> None:
+        """Record a reply; wait until it is on the disk."""
+        row = {**_place(request, slot), **to_row(reply)}
+        if self._log is not None:
+            self._log.append(row)
+        key = self._key(request, slot)
+        self._rows[key] = row
+        self.lost.pop(key, None)
+
+    def lose(self, request: dict[str, Any], slot: Slot, reason: str) -> None:
+        """Record that a reply was lost even after retries; a later run may ask for it again."""
+        if self._log is not None:
+            self._log.append({**_place(request, slot), "lost": reason})
+        self.lost[self._key(request, slot)] = reason
+
+    def was_lost(self, request: dict[str, Any], slot: Slot) -> bool:
+        """Return whether an earlier run lost this reply."""
+        return self._key(request, slot) in self.lost
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of all replies."""
+        return list(self._rows.values())
+
+    def has_others(self, places: Iterable[tuple[dict[str, Any], Slot]]) -> bool:
+        """Return whether there are replies in other places (requests and slots) than these."""
+        return bool(self._rows.keys() - {self._key(*place) for place in places})
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._log is not None:
+            self._log.close()
+
+
+def _place(request: dict[str, Any], slot: Slot) -> dict[str, Any]:
+    place: dict[str, Any] = {"id": slot.item} if slot.item else {}
+    place |= {"sample": slot.sample, **({"round": slot.round} if slot.round > 1 else {})}
+    return {**place, "request": request}
 
 
 class KeptValues:
@@ -82,9 +216,12 @@ class KeptValues:
     """
 
     def __init__(self, folder: Path, name: str, source: Path | None = None) -> None:
-        self._log = JsonLinesLog(folder, name)
+        self._log = JsonLinesLog(add_to_folder(folder, name))
         # The own file comes last, because its values count before those of the other file.
-        rows = [*(read_log(source / name) if source else ()), *self._log.rows]
+        rows = [
+            *(reading.objects(source / name) if source and (source / name).exists() else ()),
+            *self._log.rows,
+        ]
         self._values = {reading.text_under(row, "key", where): row.get("value") for where, row in rows}
         self._under_way: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simllm.execution.messages import SandboxError
-from simllm.llm.endpoint import ChatReply, LostReplyError, Message
+from simllm.llm.endpoint import LostReplyError
+from simllm.llm.model import Message
+from simllm.llm.records import Slot
+from simllm.llm.reply import Reply
+from simllm.llm.session import Question
 from simllm.repair.items import RepairItem
 from simllm.repair.judges import Judged, ReplyJudge
-from simllm.repair.results import OVERFLOW, AttemptResult, RoundResult
+from simllm.repair.results import OVERFLOW, REFUSED, AttemptResult, RoundResult
 from simllm.repair.strategies import Feedback, Prompts, Round, round_messages
 
-# Takes the messages, the id of the item, and the numbers of the attempt and the round.
-Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
+Ask = Callable[[Question], Reply]
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,18 @@ class Conversation:
         history: list[Message] = []
         last: Judged | None = None
         for number, round_ in enumerate(self.rounds, 1):
-            overflowed = bool(results) and results[-1].verdict == OVERFLOW
-            if round_.keeps_history and overflowed:
-                return  # the conversation would only become longer
+            failed = bool(results) and results[-1].reply is None
+            if round_.keeps_history and failed:
+                return  # the conversation would only become longer, and has what was refused
             feedback = self._feedback(item, round_, last)
             messages = round_messages(self.prompts, round_, item, feedback, is_first=not results)
             if messages is None:
                 skipped.append(number)
                 continue
             history = [*(history if round_.keeps_history else ()), *messages]
-            reply = self.ask(history, item.id, attempt, number)
+            reply = self.ask(Question(history, Slot(item.id, attempt, number)))
             if reply.text is None:
-                last = Judged(None, False, OVERFLOW)
+                last = Judged(None, False, OVERFLOW if reply.is_overflow else REFUSED)
             else:
                 last = self.judge.judge_reply(item, reply.text)
                 history = [*history, {"role": "assistant", "content": reply.text}]
@@ -77,7 +80,7 @@ class Conversation:
         return Feedback()
 
 
-def _result(number: int, messages: Sequence[Message], reply: ChatReply, judged: Judged) -> RoundResult:
+def _result(number: int, messages: Sequence[Message], reply: Reply, judged: Judged) -> RoundResult:
     return RoundResult(
         round=number,
         messages=tuple(messages),

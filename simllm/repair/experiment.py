@@ -15,9 +15,10 @@ from simllm.execution.sandbox import Sandbox
 from simllm.io import output_file
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
-from simllm.llm.endpoint import ChatClient, parse_reply
-from simllm.llm.limits import RequestBudget, read_price
-from simllm.llm.records import KeptValues
+from simllm.llm.limits import read_price
+from simllm.llm.model import Model, Sampling
+from simllm.llm.records import KeptValues, ReplyRecord, add_to_folder
+from simllm.llm.session import Session
 from simllm.metrics import registry
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import Metric
@@ -25,9 +26,16 @@ from simllm.repair.conversation import Conversation
 from simllm.repair.items import RepairItem, read_items
 from simllm.repair.judges import ProgramJudge, ReplyJudge, SummaryJudge
 from simllm.repair.options import FilePath, RunOptions
-from simllm.repair.replies import Replies, ReplyRecords, read_records
 from simllm.repair.results import RESULTS, AttemptResult, measure_patches, to_json_lines
-from simllm.repair.settings import CONTENT, SETTINGS, RunSettings, has_begun, own_folder, read_settings
+from simllm.repair.settings import (
+    CONTENT,
+    REPLIES,
+    SETTINGS,
+    RunSettings,
+    has_begun,
+    own_folder,
+    read_settings,
+)
 from simllm.repair.strategies import Prompts, check_messages, load_prompts, load_strategy
 from simllm.repair.summary import SUMMARY, summarize, to_json
 
@@ -139,16 +147,17 @@ def _run_items(
         # would only delay the resumed run.
         bar = settings.bar if is_summary else None
         check_messages(prompts, rounds, items, bar, settings.shows_output)
-    budget = RequestBudget(settings.price, options.max_cost, options.rate)
-    known = read_records(replay) if replay else None
+    recorded: ReplyRecord | None = None
+    if replay:
+        if not (replay / REPLIES).is_file():
+            raise InputError(f"{replay / REPLIES}: does not exist; expected the folder of a run")
+        recorded = ReplyRecord(replay / REPLIES, reads_only=True)
+    model = _model(settings, options)
     OutputFolder(folder, CONTENT).check()
     with contextlib.ExitStack() as held:
-        client: ChatClient | None = None
-        if known is None:
-            retries = 5 if options.retries is None else options.retries
-            client = held.enter_context(contextlib.closing(ChatClient(options.base_url, retries)))
-        if client is not None and is_new:
-            client.reach()  # before the folder is made
+        if recorded is None and is_new:
+            with Session(model, ReplyRecord()) as first:
+                first.reach()  # before the folder is made
         tester: Sandbox | Metric
         if settings.judge is not None:
             tester = registry.load(settings.judge)
@@ -163,19 +172,13 @@ def _run_items(
             for name in (VERDICTS, PATCHES)
         )
         judge, about = _make_judge(items, settings, tester, verdicts)
-        replies: Replies
-        if client is None:
-            replies = Replies(settings.model, known or {}, budget)
-        else:
-            records = held.enter_context(contextlib.closing(ReplyRecords(folder)))
-            replies = Replies(settings.model, records.known, budget, client, records)
-            # What earlier processes spent counts towards the largest cost, too.
-            for raw in records.known.values():
-                budget.spend(parse_reply(raw))
-        conversation = Conversation(rounds, prompts, replies.ask, judge)
+        record = recorded or ReplyRecord(add_to_folder(folder, REPLIES))
+        held.enter_context(contextlib.closing(record))
+        session = held.enter_context(Session(model, record, is_replay=recorded is not None))
+        conversation = Conversation(rounds, prompts, session.ask, judge)
 
         def stop() -> None:
-            replies.stop()
+            session.stop()
             if isinstance(tester, Sandbox):
                 tester.close()
 
@@ -185,6 +188,19 @@ def _run_items(
         summary = summarize(attempts, items, settings, len(rounds), about)
         OutputFolder(folder).write(SUMMARY, to_json(summary))
     return summary
+
+
+def _model(settings: RunSettings, options: RunOptions) -> Model:
+    return Model(
+        base_url=options.base_url,
+        model=settings.model,
+        **{one.name: getattr(settings, one.name) for one in fields(Sampling)},
+        parallel=options.parallel,
+        retries=5 if options.retries is None else options.retries,
+        rate=options.rate,
+        price=settings.price,
+        max_cost=options.max_cost,
+    )
 
 
 def _make_judge(

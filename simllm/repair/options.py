@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from simllm.errors import OptionError
+from simllm.llm.model import Sampling
 
 _MOST_PARALLEL = 1000
+_OF_ENDPOINT = ("base_url", "model", "rate", "retries", "max_cost")
 FilePath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(Sampling):
     """The options of a run. None stands for the default, and in a replay for the value of the earlier run.
 
     Attributes:
         model: The name of the model at the endpoint.
+        temperature: 0 for the most probable reply; default: 1.
+        top_p: The share of the probability from which tokens are drawn; default: 1.
+        max_tokens: The largest number of tokens of a reply; by default, the endpoint decides.
+        seed: The seed of the first attempt; attempt n has the seed `seed + n - 1`.
+        stop: Texts at which a reply ends.
         base_url: The address of the endpoint, such as "http://localhost:8000/v1"; by default, the value of
             the environment variable OPENAI_BASE_URL.
         strategy: "single" (one request), "multi-regenerate" (a new conversation in each round) or "cref" (one
@@ -38,8 +45,9 @@ class RunOptions:
         parallel: The number of attempts at the same time.
         rate: The largest number of requests in a minute.
         retries: The largest number of times that a failed request is repeated; default: 5.
-        replay: The folder of an earlier run, whose recorded replies replace an endpoint. `model` and the
-            options of requests (`base_url`, `rate`, `retries` and `max_cost`) cannot be given.
+        replay: The folder of an earlier run, whose recorded replies replace an endpoint. `model`, the
+            sampling and the options of requests (`base_url`, `rate`, `retries` and `max_cost`) cannot be
+            given.
         unsafe: Whether programs run without the sandbox.
     """
 
@@ -63,8 +71,9 @@ class RunOptions:
     unsafe: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.replay is not None:
-            for name in ("base_url", "model", "rate", "retries", "max_cost"):
+            for name in (*_OF_ENDPOINT, *(one.name for one in fields(Sampling))):
                 if getattr(self, name) is not None:
                     raise OptionError(f"{{{name}}} goes with an endpoint; {{replay}} uses recorded replies")
         if not 1 <= self.parallel <= _MOST_PARALLEL:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io.strict_loading import build
-from simllm.llm.endpoint import request_key
+from simllm.llm.model import content_hash
 from simllm.llm.records import KeptValues
 from simllm.metrics.code.trees import PatchSize, patch_size, ratio_of_sizes
 from simllm.repair.items import RepairItem
@@ -24,7 +24,9 @@ from simllm.stats.classification import average_pass_rate, pass_at_k
 from simllm.stats.resampling import SEED, interval, resampled_means
 
 RESULTS = "results.jsonl"
-OVERFLOW = "context overflow"  # in place of a verdict: the conversation was too long for the model
+# In place of a verdict, where the request failed for good: the conversation was too long for the model, or
+# the endpoint refused it.
+OVERFLOW, REFUSED = "context overflow", "refused"
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class RoundResult:
         round: The number of the round. A skipped round is counted: if round 2 is skipped, the numbers are 1,
             3 and so on.
         messages: The messages of this round, without those of earlier rounds, each with "role" and "content".
-        reply: The text of the reply; None if the conversation was too long for the model.
+        reply: The text of the reply; None if the request failed for good.
         code: The program, or the summary, in the reply; None if there is none.
-        verdict: The verdict on a program, or "context overflow"; None for a summary.
+        verdict: The verdict on a program, or "context overflow", or "refused"; None for a summary.
         tests: The result of each test; empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
         score: The metric's score of the summary; None if it is not finite.
@@ -214,7 +216,7 @@ def _size_of_patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSiz
         size = patch_size(item.code, code, item.language or "")
         return asdict(size) if size else None
 
-    value = patches.get(request_key({"language": item.language, "code": item.code, "other": code}), measure)
+    value = patches.get(content_hash({"language": item.language, "code": item.code, "other": code}), measure)
     if value is None:
         return None
     if not isinstance(value, dict):

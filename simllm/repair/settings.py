@@ -12,18 +12,18 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import read_json
 from simllm.io.strict_loading import build
 from simllm.llm.limits import Price
+from simllm.llm.model import Sampling
 from simllm.repair.items import RepairItem, read_items
-from simllm.repair.replies import NAME as REPLIES
 from simllm.repair.results import RESULTS
 
-SETTINGS, ITEMS = "settings.json", "items.jsonl"
+SETTINGS, ITEMS, REPLIES = "settings.json", "items.jsonl", "replies.jsonl"
 _MOST_ATTEMPTS = 10_000
 CONTENT = "a repair run"  # of the folder, for its marker
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """The settings of a run.
+class RunSettings(Sampling):
+    """The settings of a run, with the sampling of replies.
 
     Attributes:
         strategy: The name of the strategy: "single", "multi-regenerate" or "cref".
@@ -40,6 +40,8 @@ class RunSettings:
     """
 
     model: str
+    temperature: float | None = field(default=1.0, kw_only=True)
+    top_p: float | None = field(default=1.0, kw_only=True)
     strategy: str = "cref"
     parts: tuple[str, ...] = ()
     attempts: int = 5
@@ -53,6 +55,7 @@ class RunSettings:
     prompts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.attempts <= _MOST_ATTEMPTS:
             raise OptionError(
                 "{attempts} {number}: expected a whole number from 1 to {most:,}",

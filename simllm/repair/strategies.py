@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import subprocess
-import sys
-import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,8 +14,8 @@ from simllm.errors import InputError, OptionError
 from simllm.execution.program_verdicts import VERDICTS
 from simllm.io.reading import whole_text
 from simllm.io.strict_loading import build
-from simllm.llm.endpoint import Message
-from simllm.repair import template_process
+from simllm.llm.model import Message
+from simllm.llm.templates import Templates
 from simllm.repair.items import RepairItem
 
 _INCLUDED = Path(__file__).with_name("prompts")
@@ -35,8 +30,8 @@ class Prompts:
     texts: Mapping[str, str]
 
     @cached_property
-    def _process(self) -> _TemplateProcess:
-        return _TemplateProcess(self.texts)
+    def _process(self) -> Templates:
+        return Templates(self.texts, VARIABLES)
 
     def check(self) -> None:
         """Check the syntax of all templates, and that they use only known variables."""
@@ -48,69 +43,6 @@ class Prompts:
         `values` has a value for each of `VARIABLES`; None for a variable without a value.
         """
         return self._process.render(name, values)
-
-
-class _TemplateProcess:
-    """The process that renders the templates. Several threads may use it; after its end, it starts again."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts, self._lock = dict(texts), threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def check(self) -> None:
-        with self._lock:
-            self._start()
-
-    def render(self, name: str, values: Mapping[str, Any]) -> str:
-        with self._lock:
-            self._start()
-            return self._ask({"name": name, "values": values}, name)
-
-    def _start(self) -> None:
-        if self._process is not None:
-            return
-        process = subprocess.Popen(
-            # -P keeps the folder of the script off sys.path, where a module of simllm could hide one of
-            # Python.
-            [sys.executable, "-P", template_process.__file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        # The process also ends with this object, not only with the interpreter.
-        weakref.finalize(self, _end, process)
-        self._process = process
-        try:
-            self._ask({"texts": self._texts, "variables": VARIABLES}, "the templates")
-        except InputError:
-            _end(process)
-            self._process = None
-            raise
-
-    def _ask(self, request: Mapping[str, Any], what: str) -> str:
-        """Send a request and return its result; raise `InputError` with the error of the template."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
-            raise AssertionError
-        line = b""
-        # A process that was killed for its time or memory shows as a closed pipe or an unfinished line.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        if not line.endswith(b"\n"):
-            _end(process)
-            self._process = None
-            most = f"{template_process.MOST_SECONDS:.0f} seconds"
-            raise InputError(f"{what}: rendering takes more than {most}, or too much memory")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise InputError(answer["error"])
-        return str(answer["result"])
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    with process:  # closes the pipes and waits
-        pass
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:

@@ -15,6 +15,7 @@ from simllm.llm.limits import Price
 from simllm.repair.items import RepairItem
 from simllm.repair.results import (
     OVERFLOW,
+    REFUSED,
     AttemptResult,
     by_round,
     compute_intervals,
@@ -81,6 +82,7 @@ def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
         "empty": sum(one.reply is not None and not one.reply.strip() for _, one in rounds),
         "without code": sum(one.verdict == "NC" for _, one in rounds),
         "beyond the context": sum(one.verdict == OVERFLOW for _, one in rounds),
+        "refused": sum(one.verdict == REFUSED for _, one in rounds),
         "ambiguous": len(ambiguous),
         "ambiguous, named": ambiguous,
     }
@@ -98,6 +100,7 @@ def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> 
         ("empty", "an empty reply has no code and no summary"),
         ("without code", "they count as not accepted (NC), whatever the model meant"),
         ("beyond the context", "the conversation was too long for the model, and counts as not accepted"),
+        ("refused", "the endpoint never answers the request, which counts as not accepted"),
         ("ambiguous", "several blocks of code fit equally well, and the last one is judged"),
     ):
         if count := replies[kind]:

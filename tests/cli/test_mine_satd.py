@@ -407,7 +407,7 @@ def test_judge_keeps_only_changes_with_the_answer_yes(rules, tmp_path, server):
     assert {body["temperature"] for _, _, body in server.requests} == {0}
     prompts = "".join(body["messages"][0]["content"] for _, _, body in server.requests)
     assert all(code.rstrip() in prompts for code in (*CHANGES["kept.py"], "# TODO: return two"))
-    answers = {row["function"]: (row["verdict"], row["answer"]) for row in read(tmp_path / ANSWERS)}
+    answers = {row["function"]: (row["verdict"], row["reply"]) for row in read(tmp_path / ANSWERS)}
     assert answers == {"kept": ("no", "No, yes."), "not_too_long": ("yes", "**Yes**, it does.")}
 
 
@@ -432,7 +432,7 @@ def test_answers_of_all_kinds_are_understood_and_kept(rules, tmp_path, server, a
     assert done.returncode == 0
     assert verdicts(done) == dict.fromkeys(("yes", "no", "unclear", "failed"), 0) | {verdict: 2}
     assert len(read(tmp_path / "items.jsonl")) == (2 if verdict == "yes" else 0)
-    assert [row["answer"] for row in read(tmp_path / ANSWERS)] == [answer] * 2
+    assert [row["reply"] for row in read(tmp_path / ANSWERS)] == [answer] * 2
 
 
 def test_paid_answers_are_not_asked_for_again(rules, tmp_path, server):
@@ -451,8 +451,8 @@ def test_paid_answers_survive_a_kill(rules, tmp_path, server):
     options = ("mine", "satd", tmp_path / "all", "-o", tmp_path / "items.jsonl", "--judge", server.url)
     command = [sys.executable, "-m", "simllm", *map(str, options)]
     running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    partial, deadline = tmp_path / "items.jsonl.partial", time.monotonic() + 60
-    while not (partial.exists() and b'"answer": "yes"' in partial.read_bytes()):
+    record, deadline = tmp_path / ANSWERS, time.monotonic() + 60
+    while not (record.exists() and b'"reply":"yes"' in record.read_bytes()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     running.kill()
@@ -484,7 +484,7 @@ def test_an_item_that_is_too_long_for_the_model_blocks_nothing(rules, tmp_path, 
     done = mine(tmp_path, "--judge", server.url)
     assert done.returncode == 1
     assert verdicts(done) == {"yes": 1, "no": 0, "unclear": 0, "failed": 1}
-    assert "warning: 1 item has no usable answer of the judge (too long for the model (HTTP" in done.stderr
+    assert "warning: 1 item has no usable answer of the judge (beyond the context (HTTP" in done.stderr
     assert [item["function"] for item in read(tmp_path / "items.jsonl")] == ["kept"]
     server.requests.clear()
     assert mine(tmp_path, "--judge", server.url, "--overwrite").returncode == 1

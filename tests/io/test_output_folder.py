@@ -12,7 +12,7 @@ import pytest
 from simllm.errors import InputError
 from simllm.io import output_folder
 from simllm.io.output_folder import OutputFolder
-from simllm.llm.records import JsonLinesLog
+from simllm.llm.records import add_to_folder
 
 
 def contents(folder):
@@ -385,7 +385,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
     for write in (
         lambda: OutputFolder(tmp_path / "out").write("result", "1"),
         lambda: OutputFolder(tmp_path / "out").reserve(["log.jsonl"]),
-        lambda: JsonLinesLog(tmp_path / "out", "log.jsonl"),
+        lambda: add_to_folder(tmp_path / "out", "log.jsonl"),
     ):
         with pytest.raises(InputError, match="is a link; writing there would change another file"):
             write()

@@ -1,14 +1,10 @@
 """Answers of a model: labels in answers of all kinds, and questions that are asked in parallel."""
 
-import threading
 import time
 
 import pytest
 
-from simllm.errors import InputError
-from simllm.llm import endpoint
-from simllm.llm.answers import ask_all, read_label, without_thinking
-from simllm.llm.endpoint import ChatClient, LostReplyError, make_request, parse_reply
+from simllm.llm.answers import read_label, without_thinking
 
 YES = [
     "yes", "Yes.", "YES!", "**Yes**", "_Yes_", "`yes`", '"Yes"', "Yes, because no error is left.",
@@ -63,53 +59,3 @@ def test_long_answers_are_read_in_linear_time():
 
 def test_thinking_is_removed():
     assert without_thinking("<think>a</think>b<reasoning>c</reasoning>d") == "bd"
-
-
-def request(text):
-    return make_request(None, [{"role": "user", "content": text}])
-
-
-def test_questions_are_asked_in_parallel(server):
-    """The server answers only when four questions are there at the same time."""
-    together = threading.Barrier(4, timeout=30)
-    server.reply = lambda body: together.wait() is not None and body["messages"][0]["content"]
-    client = ChatClient(f"{server.url}/v1")
-    found = dict(ask_all(client, ((str(n), request(str(n))) for n in range(12)), 4))
-    assert {key: parse_reply(reply).text for key, reply in found.items()} == {
-        str(n): str(n) for n in range(12)
-    }
-
-
-def test_one_lost_answer_does_not_stop_the_others(server):
-    server.reply = lambda body: (500, {}, b"") if body["messages"][0]["content"] == "3" else "yes"
-    found = dict(
-        ask_all(ChatClient(f"{server.url}/v1", 0), ((str(n), request(str(n))) for n in range(30)), 3)
-    )
-    assert [key for key, reply in found.items() if isinstance(reply, LostReplyError)] == ["3"]
-    assert len(found) == 30
-
-
-def test_a_lost_endpoint_ends_the_questions(server):
-    server.reply = lambda body: (500, {}, b"broken")
-    found = []
-    with pytest.raises(LostReplyError, match="broken"):
-        found.extend(
-            ask_all(ChatClient(f"{server.url}/v1", 0), ((str(n), request("")) for n in range(99)), 2)
-        )
-    assert 10 <= len(server.requests) <= 12
-
-
-def test_a_refusing_endpoint_is_an_error(server):
-    server.reply = lambda body: (401, {}, b"who are you?")
-    with pytest.raises(InputError, match="who are you"):
-        list(ask_all(ChatClient(f"{server.url}/v1"), [("a", request(""))], 2))
-
-
-def test_closing_ends_questions_under_way(server, monkeypatch):
-    monkeypatch.setattr(endpoint, "_LONGEST", 60)
-    server.reply = lambda body: "yes" if body["messages"][0]["content"] == "0" else time.sleep(20)
-    asked = ask_all(ChatClient(f"{server.url}/v1"), ((str(n), request(str(n))) for n in range(8)), 4)
-    next(asked)
-    begun = time.monotonic()
-    asked.close()
-    assert time.monotonic() - begun < 5

@@ -15,22 +15,21 @@ import pytest
 from simllm.errors import InputError
 from simllm.llm import endpoint
 from simllm.llm.endpoint import (
-    ChatClient,
+    EndpointClient,
     LostReplyError,
     RefusedRequestError,
-    make_request,
-    parse_reply,
     redact_message,
-    request_key,
-)  # fmt: skip
+)
+from simllm.llm.model import Model, content_hash
+from simllm.llm.reply import parse_reply
 from tests.chat_server import chat_server
 
-REQUEST = make_request("M", [{"role": "user", "content": "caf\u00e9"}])
+REQUEST = Model(model="M", temperature=1, top_p=1).request("caf\u00e9")
 
 
 @pytest.fixture
 def client(server):
-    client = ChatClient(f"{server.url}/v1", retries=2)
+    client = EndpointClient(f"{server.url}/v1", retries=2)
     yield client
     client.close()
 
@@ -69,8 +68,8 @@ def test_retries_after_errors_and_cut_connections(server, client):
     ("reply", "message"),
     [
         (error(400, "unknown field"), "unknown field"),
-        ((200, {}, b"<html>"), "does not answer as /chat/completions should"),
-        ((200, {}, b'{"choices": []}'), "does not answer as /chat/completions should"),
+        ((200, {}, b"<html>"), "does not answer as"),
+        ((200, {}, b'{"choices": []}'), "does not answer as"),
         ((200, {}, b'{"choices": [{"message": {"content": 1}}]}'), "does not answer with a text"),
     ],
 )
@@ -84,18 +83,18 @@ def test_lost_replies(server, client, reply, message):
 def test_a_server_that_stays_broken(server):
     server.reply = lambda body: error(500, "no memory")
     with pytest.raises(LostReplyError, match="no memory"):
-        ChatClient(f"{server.url}/v1", retries=0).ask(REQUEST)
+        EndpointClient(f"{server.url}/v1", retries=0).ask(REQUEST)
 
 
 def test_a_server_that_cannot_be_reached_is_not_asked_again():
     message = "^http://127.0.0.1:9/v1: no server can be reached: .*Connection refused"
     with pytest.raises(InputError, match=message):
-        ChatClient("http://127.0.0.1:9/v1").ask(REQUEST)
+        EndpointClient("http://127.0.0.1:9/v1").ask(REQUEST)
 
 
 def test_secrets_in_the_path_of_an_address_are_not_shown():
     with pytest.raises(InputError, match=r"^http://127.0.0.1:9/[^a-z/]/v1: no server can be reached"):
-        ChatClient("http://127.0.0.1:9/canary123456789abc/v1").reach()
+        EndpointClient("http://127.0.0.1:9/canary123456789abc/v1").reach()
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -152,7 +151,7 @@ def test_key_is_removed_from_replies_and_errors(server, client):
 def test_a_closed_client_ends_requests_under_way(server, wait):
     """Ctrl+C closes the client at once, even if the model thinks for minutes or the server asks to wait."""
     server.delay = 3
-    client, lost = ChatClient(f"{server.url}/v1"), []
+    client, lost = EndpointClient(f"{server.url}/v1"), []
 
     def ask():
         try:
@@ -178,7 +177,7 @@ def test_a_closed_client_ends_requests_under_way(server, wait):
 def test_a_key_that_cannot_be_sent_is_refused(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(InputError, match=r"^OPENAI_API_KEY: expected a key of") as refused:
-        ChatClient("http://127.0.0.1:9/v1")
+        EndpointClient("http://127.0.0.1:9/v1")
     assert "canary" not in str(refused.value)
 
 
@@ -197,17 +196,17 @@ def test_a_key_that_cannot_be_sent_is_refused(monkeypatch, key):
 def test_wrong_addresses(monkeypatch, url, message):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(InputError, match=message):
-        ChatClient(url)
+        EndpointClient(url)
 
 
 def test_address_of_the_environment(monkeypatch, server):
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-    assert ChatClient(None).ask(REQUEST).status == 200
+    assert EndpointClient(None).ask(REQUEST).status == 200
 
 
 def test_key_of_a_request_does_not_depend_on_the_order_of_its_keys():
-    assert request_key(dict(reversed(REQUEST.items()))) == request_key(REQUEST)
-    assert request_key(REQUEST) != request_key(REQUEST | {"model": "N"})
+    assert content_hash(dict(reversed(REQUEST.items()))) == content_hash(REQUEST)
+    assert content_hash(REQUEST) != content_hash(REQUEST | {"model": "N"})
 
 
 def chat_body(text):
@@ -266,7 +265,7 @@ def test_redirects_to_another_server_are_refused(server, client, status):
 
 
 def test_redirects_from_https_to_http_are_refused():
-    client = ChatClient("https://127.0.0.1:9/v1")
+    client = EndpointClient("https://127.0.0.1:9/v1")
     with pytest.raises(InputError, match="refused"):
         client._redirected("/v1/chat/completions", "http://127.0.0.1:9/v1/chat/completions")
     with pytest.raises(InputError, match="refused"):
@@ -329,7 +328,7 @@ def test_a_short_body_is_a_cut_connection(server, client):
 def test_a_server_that_takes_too_long_is_cut(server, monkeypatch):
     monkeypatch.setattr(endpoint, "_LONGEST", 0.5)
     server.delay = 30
-    client = ChatClient(f"{server.url}/v1")
+    client = EndpointClient(f"{server.url}/v1")
     with pytest.raises(LostReplyError, match="no whole reply came"):
         client.ask(REQUEST)
     client.close()
@@ -358,7 +357,7 @@ def test_no_form_of_a_secret_is_shown(monkeypatch, echo):
     with chat_server() as server:
         answers(server, error(422, f"no: {echo}"), error(401, f"no: {echo}"), error(500, f"no: {echo}"))
         server.whole = True
-        client = ChatClient(f"{server.url}/canary/v1", retries=0)
+        client = EndpointClient(f"{server.url}/canary/v1", retries=0)
         for kind in (RefusedRequestError, InputError, LostReplyError):
             with pytest.raises(kind, match="no: ") as failed:
                 client.ask(REQUEST)
@@ -369,7 +368,7 @@ def test_no_form_of_a_secret_is_shown(monkeypatch, echo):
 
 def test_short_keys_are_hidden_in_messages_but_not_in_replies(monkeypatch, server):
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    client = ChatClient(f"{server.url}/v1")
+    client = EndpointClient(f"{server.url}/v1")
     answers(server, "int x = 1;", error(401, "the key x is wrong"))
     assert parse_reply(client.ask(REQUEST)).text == "int x = 1;"
     with pytest.raises(InputError, match=r"the key \[API key\] is wrong"):
@@ -386,7 +385,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch, server):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     answers(server)
-    client = ChatClient("http://model.invalid/v1")
+    client = EndpointClient("http://model.invalid/v1")
     assert parse_reply(client.ask(REQUEST)).text == "done"
     [(path, headers, _)] = server.requests
     assert path == "http://model.invalid/v1/chat/completions"
@@ -394,7 +393,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch, server):
     client.close()
     monkeypatch.setenv("http_proxy", "socks5://user:pass@host:1")
     with pytest.raises(InputError, match=r"expected http://HOST:PORT$"):
-        ChatClient("http://model.invalid/v1")
+        EndpointClient("http://model.invalid/v1")
 
 
 @pytest.mark.slow
@@ -414,7 +413,7 @@ def test_a_proxy_that_sends_a_byte_now_and_then_is_given_up(monkeypatch):
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        client = ChatClient("https://model.invalid/v1")
+        client = EndpointClient("https://model.invalid/v1")
         try:
             with pytest.raises(InputError, match="no server can be reached"):
                 client.ask(REQUEST)

@@ -7,13 +7,13 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
-from simllm.llm.endpoint import ChatReply
+from simllm.llm.reply import Reply
+from simllm.llm.template_process import fence_for
 from simllm.repair.conversation import Conversation
 from simllm.repair.items import RepairItem
 from simllm.repair.judges import Judged, ProgramJudge
 from simllm.repair.results import TestResult
 from simllm.repair.strategies import load_prompts, load_strategy
-from simllm.repair.template_process import fence_for
 
 PARTS = {
     "description": "DESCRIPTION",
@@ -73,9 +73,9 @@ def requests_of(strategy, verdicts, parts=(), item=ITEM, **options):
     requests, prompts = [], load_prompts()
     rounds = load_strategy(prompts, strategy, parts, options.pop("rounds", None))
 
-    def ask(messages, *_):
-        requests.append(messages)
-        return ChatReply("REPLY")
+    def ask(question):
+        requests.append(question.prompt)
+        return Reply("REPLY")
 
     Conversation(rounds, prompts, ask, ScriptedJudge(verdicts, **options)).hold(item, 1)
     return requests
@@ -120,7 +120,7 @@ def test_a_part_that_an_item_lacks_is_left_out_and_its_round_skipped():
     ]
     prompts = load_prompts()
     conversation = Conversation(
-        load_strategy(prompts, "cref"), prompts, lambda *_: ChatReply("REPLY"), ScriptedJudge(["WA", "WA"])
+        load_strategy(prompts, "cref"), prompts, lambda *_: Reply("REPLY"), ScriptedJudge(["WA", "WA"])
     )
     result = conversation.hold(bare, 1)
     assert result.skipped == (2,)
@@ -183,7 +183,7 @@ def test_wrong_prompts(tmp_path, name, text, message):
 def requests_with(prompts):
     rounds = load_strategy(prompts, "cref")
     requests = []
-    ask = lambda messages, *_: requests.append(messages) or ChatReply("REPLY")  # noqa: E731
+    ask = lambda question: requests.append(question.prompt) or Reply("REPLY")  # noqa: E731
     Conversation(rounds, prompts, ask, ScriptedJudge(["AC"])).hold(ITEM, 1)
     return requests
 

@@ -22,11 +22,12 @@ def recorded(folder):
     """Count the recorded replies (complete lines of the file) to each request."""
     file = folder / "replies.jsonl"
     text = file.read_bytes() if file.exists() else b""
-    return Counter(json.loads(line)["request"] for line in text.split(b"\n")[:-1])
+    requests = (json.loads(line)["request"] for line in text.split(b"\n")[:-1])
+    return Counter(request["messages"] for request in requests)
 
 
 def key(body):
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(body["messages"], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -98,7 +98,7 @@ def test_a_damaged_record_is_an_error(run, server, write_items, tmp_path):
     run(file, attempts=1)
     records = tmp_path / "run" / "replies.jsonl"
     records.write_text("{}\n" + records.read_text())
-    with pytest.raises(InputError, match=re.escape(f'{records}, line 1: expected a text under "request"')):
+    with pytest.raises(InputError, match=re.escape(f"{records}, line 1: is no recorded reply")):
         run(file, attempts=1)
 
 
@@ -108,8 +108,8 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
     run(file, attempts=2)
     records = tmp_path / "run" / "replies.jsonl"
     lines = records.read_text().splitlines(keepends=True)
-    records.write_text("".join(line for line in lines if '"attempt":2,"round":3' not in line))
-    with pytest.raises(InputError, match=r"the records have no reply to item next, attempt 2, round 3$"):
+    records.write_text("".join(line for line in lines if '"sample":2,"round":3' not in line))
+    with pytest.raises(InputError, match=r"has no reply to this request \(item next, sample 2, round 3\)$"):
         replay(file)
 
 

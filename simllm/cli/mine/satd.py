@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import shutil
 import sys
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -19,6 +20,9 @@ from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
+from simllm.llm.model import Model, read_model
+from simllm.llm.records import ReplyRecord
+from simllm.llm.session import Session
 
 if TYPE_CHECKING:
     from simllm.code.satd_mining.mining import Funnel
@@ -30,7 +34,7 @@ EXAMPLES = """examples:
   simllm mine satd my/repositories -o items.jsonl
   simllm mine satd my/repositories -o items.jsonl --judge http://localhost:8000 --model NAME
 A stopped run is continued by the same command. The counts go to standard error; -f json prints them on
-standard output. --judge sends code to the server at URL, with the API key in the environment variable
+standard output. --judge sends code to the server of the model, with the API key in the environment variable
 OPENAI_API_KEY, if it is set. All answers are kept in FILE.answers.jsonl. The exit status is 1 if an item has
 no usable answer.
 """
@@ -63,9 +67,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--allow-shallow", action="store_true", help="mine shallow clones, too, whose history is cut off"
     )
     command.add_argument(
-        "--judge", metavar="URL",
-        help="keep only changes of which a model says that they repay the debt; URL is an OpenAI-compatible "
-        "server such as http://localhost:8000",
+        "--judge", metavar="MODEL",
+        help="keep only changes of which a model says that they repay the debt; MODEL is a file (FILE.toml), "
+        "or the address of an OpenAI-compatible server such as http://localhost:8000",
     )  # fmt: skip
     command.add_argument("--parallel", type=int, metavar="N", help="questions at the same time; default: 8")
     command.add_argument("--retries", type=int, metavar="N", help="of a failed request; default: 5")
@@ -95,45 +99,41 @@ def run(options: Options) -> int:
     if not shutil.which("git"):
         raise InputError("git is not installed")
     with packages.require_code_extra():
-        from simllm.code.satd_mining.judge import Judge
         from simllm.code.satd_mining.mining import SatdMining, find_repositories
         from simllm.llm.endpoint import LostReplyError
 
-    judge = None
-    if options.judge:
-        limits = (("parallel", options.parallel), ("retries", options.retries))
-        given = {name: value for name, value in limits if value is not None}
-        judge = Judge(options.judge, options.model, **given)
-    # Made before the mining, so that a wrong address is an error now, not after hours.
-    client = judge.client() if judge else None
+    # Before the mining, so that a wrong judge is an error now, not after hours.
+    judge = _judge(options)
+    if judge:
+        Session(judge, ReplyRecord()).stop()
     repositories = find_repositories(options.folders)
     for each in repositories:
         OutputFolder(options.output).check_apart([each.paths.folder, each.paths.own, each.paths.common])
     output_file.check_output(options.output, options.overwrite)  # --overwrite never allows a file of git
-    with locked(target):
-        mining = SatdMining(target, repositories, judge, options.timeout, options.allow_shallow)
+    with contextlib.ExitStack() as held:
+        held.enter_context(locked(target))
+        mining = SatdMining(target, repositories, options.timeout, options.allow_shallow)
+        session = _session(judge, target, options, held) if judge else None
         try:
             for _ in tqdm(
                 mining.mine(), total=len(repositories), unit=" repositories", disable=not options.has_bar
             ):
                 pass
-            answers = mining.judge(client, options.retry_failed) if client else ()
+            answers = mining.judge(session) if session else ()
             for _ in tqdm(answers, unit=" answers", disable=not options.has_bar):
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
         # Not an `InputError`: nothing is wrong with the options, and the run can be continued.
         except LostReplyError as error:
-            print(
-                f"simllm: error: the endpoint is lost: {error}; the same command continues", file=sys.stderr
-            )
+            print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
             return 1
-        if mining.lost:
-            count = f"{len(mining.lost):,} answer{'s are' if len(mining.lost) > 1 else ' is'} missing"
-            print(f"simllm: error: {count} ({mining.lost[0]}); the same command continues", file=sys.stderr)
+        if session and session.lost:
+            count = f"{len(session.lost):,} answer{'s are' if len(session.lost) > 1 else ' is'} missing"
+            print(f"simllm: error: {count} ({session.lost[0]}); the same command continues", file=sys.stderr)
             return 1
         output_file.check_output(target, options.overwrite)  # another program may have just written it
-        funnel = mining.write()
+        funnel = mining.write(session)
     if not options.quiet:
         _print(funnel)
     if options.format == "json":
@@ -142,6 +142,28 @@ def run(options: Options) -> int:
         count = f"{len(funnel.failures):,} item{'s have' if len(funnel.failures) > 1 else ' has'}"
         warnings.warn(f"{count} no usable answer of the judge ({funnel.failures[0]})", stacklevel=2)
     return 1 if funnel.failures else 0
+
+
+def _judge(options: Options) -> Model | None:
+    """Return the model that judges, from the file or the address of `--judge`."""
+    if not options.judge:
+        return None
+    limits = (("model", options.model), ("parallel", options.parallel), ("retries", options.retries))
+    given: dict[str, Any] = {name: value for name, value in limits if value is not None}
+    model: Model
+    if options.judge.endswith(".toml"):
+        model = replace(read_model(Path(options.judge)), **given)
+    else:
+        model = Model(base_url=options.judge, **given)
+    # By default, answers differ as little as possible between runs.
+    return model if model.temperature is not None else replace(model, temperature=0.0)
+
+
+def _session(judge: Model, target: Path, options: Options, held: contextlib.ExitStack) -> Session:
+    """Open the record of answers beside the output, and a session with the judge."""
+    record = ReplyRecord(target.with_name(f"{target.name}.answers.jsonl"))
+    held.enter_context(contextlib.closing(record))
+    return held.enter_context(Session(judge, record, retries_failed=options.retry_failed))
 
 
 def _print(funnel: Funnel) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm.cli import shared_options
+from simllm.cli import model_options, shared_options
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import packages, tables
@@ -42,7 +42,7 @@ class Options(CommonOptions, RunOptions):
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm repair run` to its parser."""
     command.add_argument("items", type=Path, metavar="FILE", help="JSON lines with the items")
-    command.add_argument("--base-url", metavar="URL", help="the endpoint; default: OPENAI_BASE_URL")
+    model_options.add_address(command)
     command.add_argument("--strategy", metavar="NAME", help="single, multi-regenerate or cref (default)")
     command.add_argument(
         "--with", dest="parts", metavar="A,B,…", help="what single adds: any of guidance,solution,tests"
@@ -62,11 +62,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--judge", metavar="METRIC", help="the items are summaries; this metric judges them")
     command.add_argument("--bar", type=float, metavar="X", help="with --judge: the score of a good summary")
+    model_options.add_sampling(command)
     command.add_argument("--parallel", type=int, metavar="N", help="attempts at the same time")
-    command.add_argument("--rate", type=float, metavar="N", help="most requests a minute")
-    command.add_argument("--retries", type=int, metavar="N", help="of a request; default: 5")
-    command.add_argument("--prices", type=Path, metavar="FILE", help="JSON: prices of a million tokens")
-    command.add_argument("--max-cost", type=float, metavar="X", help="ask nothing more after this cost")
+    model_options.add_limits(command)
     command.add_argument("--replay", type=Path, metavar="RUN", help="use the replies of this run: no network")
     command.add_argument("--unsafe", action="store_true", help="run programs without a sandbox")
     add_rpsr_option(command)

@@ -19,7 +19,6 @@ from simllm.code.git_repository import MOST_SECONDS, RepositoryLimitError, open_
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining import judge as satd_judge
 from simllm.code.satd_mining.comments import may_admit_debt
-from simllm.code.satd_mining.judge import Answer, Judge
 from simllm.code.satd_mining.repayments import (
     LARGEST_FILE,
     LATER_RULES,
@@ -33,7 +32,8 @@ from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.partial_file import PartialFile
 from simllm.io.tables import on_one_line, printable
-from simllm.llm.endpoint import ChatClient
+from simllm.llm.model import content_hash
+from simllm.llm.session import Session
 
 
 @dataclass(frozen=True)
@@ -135,42 +135,24 @@ class SatdMining:
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
-        judge: None for no judge. Its answers are kept in the file `OUTPUT.answers.jsonl`, and are not asked
-            for again.
         seconds: The time for a repository, which is left out if its time is over.
         allow_shallow: Whether shallow clones are mined, although their history is cut off.
-
-    Attributes:
-        lost: Why an answer did not arrive in this run, for each such answer that the next run asks for.
     """
 
     def __init__(
         self,
         output: Path,
         repositories: Sequence[NamedRepository],
-        judge: Judge | None = None,
         seconds: float = MOST_SECONDS,
         allow_shallow: bool = False,
     ) -> None:
-        self._output, self._repositories, self._judge = output, repositories, judge
+        self._output, self._repositories = output, repositories
         self._seconds, self._allow_shallow = seconds, allow_shallow
         settings: dict[str, Any] = {"command": "mine satd", "version": simllm.__version__, "timeout": seconds}
         settings["allow-shallow"] = allow_shallow
         self._partial = PartialFile(output, settings, resume=True)
         self._done: list[tuple[str, str]] = []  # for each mined repository: its name, and its commit at HEAD
-        self._answers: dict[str, Answer] = {}  # the answers of the judge, by the hash of the question
-        self._lost_before: set[str] = set()  # the questions whose answers an earlier run lost
-        self.answers_file = output.with_name(f"{output.name}.answers.jsonl")
-        self.lost: list[str] = []
-        if judge:
-            self._answers = {each.question: each for each in satd_judge.read_answers(self.answers_file)}
-        for record in self._partial.records():
-            if "answer" in record:
-                self._answers[record["question"]] = Answer(**{"text": record.pop("answer"), **record})
-            elif "lost" in record:
-                self._lost_before.add(record["question"])
-            else:
-                self._done.append((record["repository"], record["head"]))
+        self._done.extend((record["repository"], record["head"]) for record in self._partial.records())
         # Results of other commits would be mixed with those of this run.
         if self._done != [(each.name, _head(each)) for each in repositories[: len(self._done)]]:
             raise InputError(
@@ -187,7 +169,7 @@ class SatdMining:
             if number >= len(self._done):
                 self._partial.append(_mine_repository(repository, self._seconds, self._allow_shallow))
             yield
-        records = [record for record in self._partial.records() if "repository" in record]
+        records = list(self._partial.records())
         for record in records:
             if record["problem"]:
                 warnings.warn(on_one_line(f"{record['problem']}; left out"), stacklevel=2)
@@ -198,43 +180,24 @@ class SatdMining:
             first = printable(self._repositories[0].paths.folder)
             raise InputError(f"{first}{more}: no repository could be read")
 
-    def judge(self, client: ChatClient, retry_failed: bool = False) -> Iterator[None]:
-        """Ask the judge about the repayments that fulfil all rules; yield after each answer.
-
-        `retry_failed` asks again where an earlier run has no usable answer. If the endpoint refuses all
-        requests or is lost, the error leaves earlier answers on the disk.
-        """
-        assert self._judge
-        known = {key for key, answer in self._answers.items() if not (retry_failed and answer.failure)}
-        asked = {
-            satd_judge.question_hash(self._judge, repayment): repayment
-            for _, repayment in self._remaining(Funnel(len(self._repositories)))
-        }
-        asked = {question: repayment for question, repayment in asked.items() if question not in known}
-        lost = []
-        with closing(satd_judge.ask(self._judge, client, asked)) as answers:
-            for answer in answers:
-                if isinstance(answer, satd_judge.Lost):
-                    lost.append(answer)
-                else:
-                    self._keep(answer)
+    def judge(self, session: Session) -> Iterator[None]:
+        """Ask the judge about the repayments that fulfil all rules; yield after each answer."""
+        remaining = self._remaining(Funnel(len(self._repositories)))
+        with closing(
+            session.ask_all([satd_judge.question(repayment) for _, repayment in remaining])
+        ) as replies:
+            for _ in replies:
                 yield
-        for each in lost:  # only now: the endpoint works, so that it is the question that gets no answer
-            # An answer that two runs have lost counts as failed, or no run would ever end without it.
-            if each.question in self._lost_before:
-                self._keep(Answer(each.question, failure=each.reason))
-            else:
-                self._partial.append({"question": each.question, "lost": each.reason}, is_synced=True)
-                self.lost.append(each.reason)
 
-    def write(self) -> Funnel:
-        """Write the items that fulfil all rules, and have the verdict "yes", and remove the partial file.
+    def write(self, session: Session | None = None) -> Funnel:
+        """Write the items that fulfil all rules, and remove the partial file.
 
-        All answers of the judge go to the file `OUTPUT.answers.jsonl`.
+        With the session of a judge, only items with the verdict "yes" are written, and the record of answers
+        gets verdicts and ids of items.
         """
         funnel = Funnel(len(self._repositories))
-        judged: dict[str, dict[str, str]] = {}
-        if self._judge:
+        about: dict[str, dict[str, str]] = {}  # by the hash of the question
+        if session:
             funnel.remaining[JUDGED] = 0
             funnel.verdicts = dict.fromkeys(satd_judge.VERDICTS, 0)
 
@@ -243,36 +206,39 @@ class SatdMining:
             for repository, repayment in self._remaining(funnel):
                 split = split_of(repository)
                 item = _item(repository, repayment, split)
-                if self._judge and funnel.verdicts is not None:
-                    answer = self._answers[satd_judge.question_hash(self._judge, repayment)]
-                    judged[answer.question] = item
-                    funnel.verdicts[answer.verdict] += 1
+                if session and funnel.verdicts is not None:
+                    question = satd_judge.question(repayment)
+                    answer = session.ask(question)  # recorded
+                    verdict = satd_judge.verdict(answer)
+                    shown = {name: item[name] for name in ("repository", "commit", "path", "function")}
+                    about[content_hash(session.place_of(question)[0])] = {
+                        "item": item["id"],
+                        **shown,
+                        "verdict": verdict,
+                    }
+                    funnel.verdicts[verdict] += 1
                     if answer.failure:
                         funnel.failures.append(answer.failure)
-                    if answer.verdict != "yes":
+                    if verdict != "yes":
                         continue
                     funnel.count({JUDGED: 1})
                 funnel.splits[split] += 1
                 yield json.dumps(item) + "\n"
 
         output_file.write(self._output, lines())
-        if self._judge and self._answers:
-            output_file.write(self.answers_file, satd_judge.answer_lines([*self._answers.values()], judged))
+        if session and session.record.file:
+            rows = session.record.rows()
+            output_file.write(
+                session.record.file,
+                (json.dumps({**row, **about.get(content_hash(row["request"]), {})}) + "\n" for row in rows),
+            )
         self._partial.remove()
         return funnel
-
-    def _keep(self, answer: Answer) -> None:
-        # On the disk before it is used: an answer may have cost money.
-        record = {"question": answer.question, "answer": answer.text, "failure": answer.failure}
-        self._partial.append(record, is_synced=True)
-        self._answers[answer.question] = answer
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
         """Yield repository and repayment if all rules are fulfilled; count all in `funnel`."""
         seen: set[bytes] = set()
         for record in self._partial.records():
-            if "repository" not in record:
-                continue
             if record["problem"]:
                 funnel.skipped[record["repository"]] = record["problem"]
             funnel.count(dict(zip(RULES, record["remaining"], strict=True)))

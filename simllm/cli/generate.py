@@ -1,0 +1,186 @@
+"""`simllm generate`: ask a language model a question about each item, and write its replies."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simllm.cli import model_options, shared_options
+from simllm.cli.shared_options import CommonOptions
+from simllm.errors import InputError
+from simllm.io import packages
+from simllm.llm.model import Model, Sampling, read_model
+
+if TYPE_CHECKING:
+    from simllm.llm.generate import Progress
+
+FORMATS = ("text", "json")
+MODEL = ("NAME", "the name of the model at the endpoint")
+EXAMPLES = """examples:
+  simllm generate items.jsonl --template repay.j2 --base-url http://localhost:8000/v1 --model M
+    --samples 5 -o replies.jsonl
+  simllm generate tests.jsonl --template classify.j2 --model-file m.toml --labels pass,fail --logprobs
+    -o predictions.jsonl
+  simllm generate items.jsonl --template repay.j2 --replay replies.jsonl -o again.jsonl
+The API key comes from the environment variable OPENAI_API_KEY. A stopped run is continued by the same
+command. The exit status is 1 if replies are missing, or if no request got a reply.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions, Sampling):
+    """The options of `simllm generate`."""
+
+    items: Path
+    template: Path
+    base_url: str | None = None
+    model: str | None = None
+    model_file: Path | None = None
+    replay: Path | None = None
+    completions: bool = False
+    samples: int | None = None
+    labels: str | None = None
+    logprobs: bool = False
+    keep: str | None = None
+    parallel: int | None = None
+    rate: float | None = None
+    retries: int | None = None
+    prices: Path | None = None
+    max_cost: float | None = None
+    retry_failed: bool = False
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm generate` to its parser."""
+    command.add_argument("items", type=Path, metavar="FILE", help="JSON lines, each with an id")
+    command.add_argument(
+        "--template", type=Path, required=True, metavar="FILE", help="jinja2 over the fields of an item"
+    )
+    model_options.add_address(command)
+    command.add_argument(
+        "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
+    )
+    command.add_argument("--replay", type=Path, metavar="FILE", help="use the replies in FILE: no network")
+    command.add_argument(
+        "--completions", action="store_true", help="the model continues the prompt: for base models"
+    )
+    command.add_argument("--samples", type=int, metavar="N", help="replies to each item; default: 1")
+    model_options.add_sampling(command)
+    command.add_argument(
+        "--labels", metavar="A,B,…", help="find one of these labels in each reply, for evaluate classifiers"
+    )
+    command.add_argument(
+        "--logprobs", action="store_true", help="with --labels: their probabilities, from log-probabilities"
+    )
+    command.add_argument("--keep", metavar="A,B,…", help="fields of items to keep; default: all")
+    command.add_argument("--parallel", type=int, metavar="N", help="requests at the same time; default: 8")
+    model_options.add_limits(command)
+    command.add_argument(
+        "--retry-failed", action="store_true", help="ask again where requests failed for good"
+    )
+
+
+def run(options: Options) -> int:
+    """Run `simllm generate`: write a line for each reply.
+
+    The exit status is 1 if replies are missing or no request got a reply, else 0.
+    """
+    with packages.require_llm_extra():
+        from simllm.llm.endpoint import LostReplyError
+        from simllm.llm.generate import generate
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the replies to")
+    model = _model(options)
+    try:
+        with _progress(options) as progress:
+            rows = generate(
+                options.items,
+                options.template,
+                model,
+                output=options.output,
+                samples=options.samples,
+                labels=_list(options.labels) or (),
+                logprobs=options.logprobs,
+                replay=options.replay,
+                retry_failed=options.retry_failed,
+                keep=_list(options.keep),
+                overwrite=options.overwrite,
+                progress=progress,
+            )
+    except LostReplyError as error:
+        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
+        return 1
+    counts = _counts(rows, bool(options.labels))
+    if options.format == "json":
+        print(json.dumps(counts, indent=1))
+    elif not options.quiet:
+        print(f"simllm: {', '.join(f'{name} {value:,}' for name, value in counts.items())}", file=sys.stderr)
+    return 0 if any(row["reply"] is not None for row in rows) else 1
+
+
+def _model(options: Options) -> Model | None:
+    """Return the model that the options describe; None for a replay."""
+    names = [one.name for one in fields(Model) if one.name in {each.name for each in fields(Options)}]
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.replay is not None:
+        shared_options.refuse(
+            options, [*names, "model_file", "completions", "prices", "retry_failed"],
+            "goes with an endpoint; --replay uses recorded replies",
+        )  # fmt: skip
+        return None
+    if options.completions:
+        given["api"] = "completions"
+    model = read_model(options.model_file) if options.model_file else Model()
+    return model_options.with_given(model, given, options.prices)
+
+
+def _list(value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",")]
+
+
+def _counts(rows: list[dict[str, Any]], has_labels: bool) -> dict[str, int]:
+    counts = {
+        "replies": sum(row["reply"] is not None for row in rows),
+        "failed": sum(row["reply"] is None for row in rows),
+    }
+    for name in ("prompt_tokens", "completion_tokens"):
+        counts[name.replace("_", " ")] = sum(row[name] or 0 for row in rows)
+    if has_labels:
+        found = Counter(row["predicted"] for row in rows if row["reply"] is not None)
+        counts |= {str(label): count for label, count in sorted(found.items(), key=str) if label is not None}
+        counts["without a label"] = found[None]
+    return counts
+
+
+@contextmanager
+def _progress(options: Options) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar with rate, time left, failures and cost while a `with` block works."""
+    from tqdm import tqdm
+
+    with tqdm(unit=" replies", disable=not options.has_bar) as bar:
+
+        def advance(now: Progress) -> None:
+            if bar.disable:
+                return
+            if bar.total is None:
+                bar.total = now.total
+            if now.asked == 0:
+                # Recorded replies are no measure of the rate: the time left is that of the others.
+                bar.initial = bar.n = now.done
+            facts = {"failed": now.failed} if now.failed else {}
+            if now.cost is not None:
+                facts["cost"] = f"{now.cost:.4g}"  # type: ignore[assignment]
+            bar.set_postfix(facts, refresh=False)
+            bar.update(now.done - bar.n)
+
+        try:
+            yield advance
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
