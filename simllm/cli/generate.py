@@ -19,7 +19,7 @@ from simllm.io import packages
 from simllm.llm.model import Model, Sampling, read_model
 
 if TYPE_CHECKING:
-    from simllm.llm.generate import Progress
+    from simllm.llm.generation import Progress
 
 FORMATS = ("text", "json")
 MODEL = ("NAME", "the name of the model at the endpoint")
@@ -94,7 +94,7 @@ def run(options: Options) -> int:
     """
     with packages.require_llm_extra():
         from simllm.llm.endpoint import LostReplyError
-        from simllm.llm.generate import generate
+        from simllm.llm.generation import generate
     if options.output is None:
         raise InputError("expected -o FILE, to write the replies to")
     model = _model(options)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simllm.llm.endpoint import LostReplyError
-    from simllm.llm.generate import generate
+    from simllm.llm.generation import generate
     from simllm.llm.model import Model, Sampling, read_model
 
 __all__ = ["LostReplyError", "Model", "Sampling", "generate", "read_model"]
-_PLACES = {"LostReplyError": "endpoint", "generate": "generate", "Model": "model", "Sampling": "model"}
+_PLACES = {"LostReplyError": "endpoint", "generate": "generation", "Model": "model", "Sampling": "model"}
 _PLACES["read_model"] = "model"
 
 
