@@ -1,5 +1,6 @@
 """Shared fixtures: real texts and a small model, made once per test run."""
 
+import gc
 import json
 import os
 import sysconfig
@@ -30,6 +31,16 @@ hypothesis.settings.load_profile("simllm")
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
+
+
+def pytest_sessionstart():
+    # Imports make many objects and no garbage: looking for garbage takes as long as the imports.
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

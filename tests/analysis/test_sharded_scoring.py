@@ -20,8 +20,6 @@ from simllm.analysis.sharded_scoring import ShardSettings, score_here, score_sha
 from simllm.errors import InputError
 from tests import command
 
-SIGNATURE = SimLLM().signature
-
 
 def write_pairs(file, count, first=0):
     rows = (
@@ -142,7 +140,7 @@ def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
     with pytest.raises(InputError, match=r"holds scores with other settings \(mode\)"):
         score_shards(shards, tmp_path / "out", ShardSettings(mode="fast"))
     summary = tmp_path / "out" / "summary.json"
-    summary.write_text(summary.read_text().replace(SIGNATURE, "model:another"))
+    summary.write_text(summary.read_text().replace(SimLLM().signature, "model:another"))
     for sources in (shards, shards[:1]):  # with further files to score, and without
         with pytest.raises(InputError, match="was scored by another model"):
             score_shards(sources, tmp_path / "out", ShardSettings())

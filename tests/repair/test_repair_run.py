@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 
@@ -11,6 +12,7 @@ from simllm import repair
 from simllm.errors import InputError
 from simllm.repair.experiment import RESULTS, SUMMARY
 from simllm.repair.results import read_results
+from tests.chat_server import chat_server
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
 
@@ -34,6 +36,28 @@ def replay(tmp_path):
         return tmp_path / name
 
     return call
+
+
+@pytest.fixture(scope="module")
+def made_once(sandbox, tmp_path_factory):
+    """Run one attempt at one item; return the folder with the items and the folder "run"."""
+    folder = tmp_path_factory.mktemp("made-once")
+    (folder / "items.jsonl").write_text(json.dumps(ITEM) + "\n")
+    with pytest.MonkeyPatch.context() as patch, chat_server() as server:
+        patch.setenv("OPENAI_API_KEY", "sk-canary-123456")
+        server.whole = True
+        server.reply = lambda body: fenced(RIGHT)
+        options = {"model": "M", "base_url": f"{server.url}/v1", "retries": 0, "attempts": 1}
+        repair.run(folder / "items.jsonl", folder / "run", **options)
+        assert len(server.requests) == 1
+    return folder
+
+
+@pytest.fixture
+def finished(made_once, tmp_path):
+    """Copy the finished run into the folder of the test; return the file of its items."""
+    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "items.jsonl"
 
 
 def read(folder):
@@ -92,14 +116,11 @@ def test_a_half_written_record_is_asked_for_again(run, server, write_items, tmp_
     assert read(tmp_path / "run") == before
 
 
-def test_a_damaged_record_is_an_error(run, server, write_items, tmp_path):
-    file = write_items(ITEM)
-    server.reply = by_content
-    run(file, attempts=1)
+def test_a_damaged_record_is_an_error(run, finished, tmp_path):
     records = tmp_path / "run" / "replies.jsonl"
     records.write_text("{}\n" + records.read_text())
     with pytest.raises(InputError, match=re.escape(f"{records}, line 1: is no recorded reply")):
-        run(file, attempts=1)
+        run(finished, attempts=1)
 
 
 def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path):
@@ -141,13 +162,10 @@ NO_ENDPOINT = {"model": None, "base_url": None, "retries": None}
         (NO_ENDPOINT | {"replay": "run", "max_cost": 1}, "^max_cost goes with an endpoint"),
     ],
 )
-def test_wrong_options(run, server, write_items, options, message):
-    file = write_items(ITEM)
-    server.reply = lambda body: fenced(RIGHT)
-    run(file, attempts=1)
+def test_wrong_options(run, server, finished, options, message):
     with pytest.raises(InputError, match=message):
-        run(file, **{"attempts": 1} | options)
-    assert len(server.requests) == 1
+        run(finished, **{"attempts": 1} | options)
+    assert not server.requests
 
 
 def test_a_folder_of_something_else_is_refused(run, write_items, tmp_path):
@@ -157,9 +175,7 @@ def test_a_folder_of_something_else_is_refused(run, write_items, tmp_path):
         run(write_items(ITEM), "mine")
 
 
-def test_other_items_are_refused(run, server, write_items):
-    server.reply = by_content
-    run(write_items(ITEM), attempts=1)
+def test_other_items_are_refused(run, finished, write_items):
     with pytest.raises(InputError, match="holds a run with other items"):
         run(write_items(ITEM | {"guidance": "other"}), attempts=1)
 
@@ -304,10 +320,7 @@ def test_prompts_are_part_of_the_package():
         ("patches.jsonl", "[1]", "patches.jsonl: a stored size must be a JSON object"),
     ],
 )  # fmt: skip
-def test_damaged_caches_are_errors(run, replay, server, write_items, tmp_path, name, text, message):
-    server.reply = by_content
-    file = write_items(*items(1))
-    run(file, attempts=1)
+def test_damaged_caches_are_errors(run, replay, finished, tmp_path, name, text, message):
     cache = tmp_path / "run" / name
     keys = [json.loads(line)["key"] for line in cache.read_text().splitlines()]
     if text == "%s" or text[-1] != "\n":
@@ -315,9 +328,9 @@ def test_damaged_caches_are_errors(run, replay, server, write_items, tmp_path, n
         text = "".join(json.dumps({"key": key, "value": value}) + "\n" for key in keys)
     cache.write_text(text)
     with pytest.raises(InputError, match=re.escape(message)):
-        run(file, attempts=1)
+        run(finished, attempts=1)
     with pytest.raises(InputError, match=re.escape(message)):
-        replay(file)
+        replay(finished)
 
 
 def test_a_command_with_a_wrong_model_can_be_corrected(run, server, write_items, tmp_path):
@@ -362,26 +375,21 @@ def test_huge_numbers_in_files_are_refused(run, write_items, tmp_path):
         run(write_items(ITEM), prices=prices)
 
 
-def test_a_run_of_somebody_else_runs_nothing_and_reads_no_other_file(
-    run, replay, server, write_items, tmp_path
-):
-    server.reply = lambda body: fenced(RIGHT)
-    file = write_items(ITEM)
-    run(file, attempts=1)
+def test_a_run_of_somebody_else_runs_nothing_and_reads_no_other_file(replay, finished, tmp_path):
     settings = tmp_path / "run" / "settings.json"
     recorded = json.loads(settings.read_text())
     ran = tmp_path / "RAN"
     command = "{{ cycler.__init__.__globals__.os.system('touch " + str(ran) + "') }}"
     settings.write_text(json.dumps(recorded | {"prompts": recorded["prompts"] | {"request.j2": command}}))
     with pytest.raises(InputError, match=r"settings\.json: request\.j2, line 1: templates cannot use"):
-        replay(file)
+        replay(finished)
     assert not ran.exists()
     assert not (tmp_path / "again").exists()
     settings.write_text(json.dumps(recorded | {"judge": "simllm=elsewhere", "bar": 0.5}))
     with pytest.raises(
         InputError, match="judged by simllm=elsewhere; to read this file or folder, give judge"
     ):
-        replay(file)
+        replay(finished)
 
 
 @pytest.mark.parametrize(
