@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simllm.cli import report_option
-from tests.analysis.score_report.report_page_data import data_of
+from tests.analysis.score_report.reports import data_of
 from tests.command import run
 
 PAIRS = [

@@ -7,7 +7,7 @@ import pytest
 
 from simllm.analysis.score_report import render_report
 from simllm.metric import SimLLM
-from tests.analysis.score_report.report_in_browser import scored_pairs
+from tests.analysis.score_report.reports import scored_pairs
 from tests.browser import Visit, visit
 
 

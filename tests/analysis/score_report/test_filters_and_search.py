@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from simllm.analysis.score_report import ScoredPairs
 from simllm.analysis.score_report.pairs import MOST
-from tests.analysis.score_report.report_in_browser import column, scored_pairs
+from tests.analysis.score_report.reports import column, scored_pairs
 from tests.browser import needs_browser
 
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from simllm.analysis.score_report import ScoredPairs
 from simllm.metric import SimLLM
-from tests.analysis.score_report.report_in_browser import column
+from tests.analysis.score_report.reports import column
 from tests.browser import needs_browser
 
 

@@ -18,7 +18,7 @@ from simllm.analysis.score_report.pairs import (
     word_overlap,
 )
 from simllm.metric import SimLLM
-from tests.analysis.score_report.report_page_data import data_of, run_of
+from tests.analysis.score_report.reports import data_of, run_of
 
 
 def flagged_run(pairs, metric):

@@ -17,7 +17,7 @@ from simllm.analysis.score_report.sentences import (
     mean_with_interval,
     number_ranges,
 )
-from tests.analysis.score_report.report_page_data import data_of
+from tests.analysis.score_report.reports import data_of
 
 
 def test_the_interval_is_that_of_student():

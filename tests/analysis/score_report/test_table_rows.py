@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from simllm.analysis.comparison import compare_scores
 from simllm.analysis.score_report import ScoredPairs
-from tests.analysis.score_report.report_in_browser import HOSTILE, column
+from tests.analysis.score_report.reports import HOSTILE, column
 from tests.browser import needs_browser
 
 

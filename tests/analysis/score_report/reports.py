@@ -1,4 +1,7 @@
-"""A run with many pairs, and helpers that read its report in the browser."""
+"""Pairs with made scores for reports, and helpers that read a report, from its data or in the browser."""
+
+import json
+import re
 
 import numpy as np
 
@@ -40,3 +43,16 @@ def scored_pairs(n):
 def column(page, name):
     """Return the numbers in the column `name` of the visible table rows."""
     return [float(text) for text in page.locator(f".pairs td[data-name='{name}']").all_inner_texts()]
+
+
+def data_of(page):
+    """Return the data about pairs that a page contains as JSON, for its script."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def run_of(n, **values):
+    random = np.random.default_rng(0)
+    references = [f"returns the value number {i % 7}" for i in range(n)]
+    candidates = [f"gets value {i % 5}" for i in range(n)]
+    return ScoredPairs(references, {"": candidates}, {"score": random.uniform(-0.1, 1, n)}, **values)
