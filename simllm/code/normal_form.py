@@ -126,8 +126,8 @@ def _kind(node_type: str) -> _Kind:
     )
 
 
-# The type is kept because each `node.type` makes a new string.
-# Text of a token, its syntax node, type of the node, and whether the token begins a statement; see `_tokens`
+# Text of a token, its syntax node, the node's type (each `node.type` would make a new string), and whether
+# the token begins a statement; see `_tokens`.
 _Token = tuple[bytes, Node, str, bool]
 
 

@@ -23,7 +23,6 @@ from simllm.io.reading import objects, text_under
 from simllm.metrics.interface import ScoreFunction
 from simllm.text_cleaning import clean
 
-# The set was written for simllm; see also `contrast_word_pairs`.
 CONTRAST_SET = Path(__file__).parent / "contrast_triples.jsonl"
 _FEW = 10  # triples; a single one then moves an accuracy by more than .1
 _FIELDS = ("reference", "rewording", "change", "kind", "form")
@@ -70,7 +69,6 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
     """
     same = score(triples.rewordings, triples.references)
     other = score(triples.changes, triples.references)
-    # The sign is -1, 0 or 1.
     return (np.sign(same - other) + 1) / 2
 
 

@@ -241,7 +241,6 @@ def score_by_all(
         except UnavailableError as error:
             missing[metric.name] = str(error)
             continue
-        # So that higher is always better, and a positive correlation means agreement with people.
         yield metric, -scores if registry.lower_is_better(metric.name) else scores
 
 

@@ -21,7 +21,7 @@ _REFUSED = (
     *("keyctl", "io_setup", "landlock_create_ruleset"),
     # they keep pages in pipes and sockets that nobody maps any more,
     *("vmsplice", "tee", "splice"),
-    # they reach into other processes: the first one of the sandbox has no limits, and the output of the run,
+    # they reach into other processes, such as the first one of the sandbox, which has no limits,
     *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"),
     # they have often been a way into the kernel, or tell what it does.
     *("bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "syslog"),
@@ -73,9 +73,8 @@ def seccomp_program() -> bytes:
     # family: AF_VSOCK reaches the hypervisor of a virtual machine.
     program += _if(numbers["socket"], [_fail(errno.EAFNOSUPPORT)])
     program += _if(numbers["setsockopt"], [_fail(errno.ENOPROTOOPT)])  # it enlarges buffers of sockets
-    program += _if(
-        numbers["sendfile"], [_fail(errno.EINVAL)]
-    )  # the error after which programs copy themselves
+    # EINVAL is the error after which programs copy a file themselves.
+    program += _if(numbers["sendfile"], [_fail(errno.EINVAL)])
     pair = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), _fail(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
     program += _if(numbers["socketpair"], pair)
     own = [_argument(0), (_EQUAL, 1, 0, 0), _fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]

@@ -45,7 +45,7 @@ MEASURING_INTERVAL = 0.01  # seconds between two measurements
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BYTES_OF_A_FILE = 1024  # memory of the kernel for each file in a folder in memory, besides its content
-_BUFFERS_OF_A_SOCKET = 212_992  # bytes at most; programs cannot enlarge them (see syscall_filter.py)
+_BUFFERS_OF_A_SOCKET = 212_992  # bytes at most; programs cannot enlarge them (see bubblewrap.py)
 _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, after the name of the program
 # Reading untouched memory maps one page of zeros for all, but takes page tables. Pages may be swapped out.
 _NOT_RESIDENT = re.compile(rb"^Vm(?:PTE|Swap):\s+(\d+) kB", re.MULTILINE)

@@ -35,7 +35,6 @@ def usable_device(device: str) -> str:
     return device
 
 
-# Float32 would need too much memory for long rows.
 CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
 
 
@@ -66,6 +65,7 @@ def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word
 
 
+# In float32, long rows would need too much memory.
 _LONG_ROW = 64  # rows with at least this many attention scores use PyTorch's softmax
 
 

@@ -7,7 +7,7 @@ Terms of this package:
 - positive pair: two texts with the same meaning. Its `group` names the meaning: all texts of the pairs of one
   group have the same meaning.
 - hard negative: a text with words like those of a positive pair, but another meaning.
-- meaning item: a main text, rewordings of it, and texts with other meanings (see `meaning_items`).
+- meaning item: a main text, rewordings of it, and texts with other meanings (see `meaning_pairs`).
 - meaning head: a small network on top of the encoder, which predicts the probability that two texts have the
   same meaning. Its pairs have a label: 1 for the same meaning, 0 for different meanings.
 - excluded texts: evaluation texts, which must not be trained on.

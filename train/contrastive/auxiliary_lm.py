@@ -29,7 +29,7 @@ from train.runtime.log import print_progress
 from train.runtime.precision import autocast
 from train.tokens import shards
 
-_SEED = 2  # makes the seed differ from the seeds for choosing positive pairs and rated pairs
+_SEED = 2  # a seed of its own, or its dropout would repeat that of the run's other losses
 
 
 class AuxiliaryLanguageModel:

@@ -29,8 +29,7 @@ from train.corpus.sources import input_files, match_files, select_rows
 from train.runtime.batching import Prefetcher, combined_seed
 from train.tokens.shards import digest
 
-# Text pairs from which the lexical teacher computes token frequencies.
-_FREQUENCY_PAIRS = 50_000
+_FREQUENCY_PAIRS = 50_000  # text pairs from which the lexical teacher computes token frequencies
 
 
 def drop_words(text: str, share: float, random: np.random.Generator) -> str:
@@ -104,7 +103,7 @@ class PositiveSource:
             return PositivePair(*item.draw_same(random), identity(item.same[0]), tuple(map(str, negatives)))
         if self.pairs:
             pair = self.pairs[random.integers(len(self.pairs))]
-            # Hard negatives belong to the first text, so that such a pair is not swapped.
+            # Hard negatives belong to the first text: such a pair must keep its order.
             swap = not pair.negatives and random.random() < 0.5
             return PositivePair(pair.second, pair.first, pair.group) if swap else pair
         # Excluded texts are met here, not in the constructor, because checking all texts takes a minute.
@@ -173,7 +172,7 @@ class RatedSource:
 
     def draw(self, seed: int, update: int) -> RatedBatch:
         """Draw the rated pairs of one update."""
-        # The 1 makes the draw differ from that of positive pairs.
+        # The 1 keeps the draw apart from that of the positive pairs.
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)

@@ -22,13 +22,12 @@ from scipy import sparse
 
 from simllm.errors import InputError
 from simllm.io import output_file, reading
+from simllm.model.tokenizer import SPECIAL_TOKENS
 from simllm.text_cleaning import clean
 from train.runtime.command import make_parser, run_command
 
-# Neighbours to choose from.
-_NEAREST = 10
-# Texts that are compared with all other texts at once; bounds the memory.
-_CHUNK = 256
+_NEAREST = 10  # neighbours to choose from
+_CHUNK = 256  # texts that are compared with all other texts at once; bounds the memory
 _SEED = 1
 
 
@@ -80,10 +79,6 @@ def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str
                 yield texts[row], texts[random.choice(nearest)]
 
 
-# The special tokens have the first ids.
-_SPECIAL = 5
-
-
 class LexicalTeacher:
     """Text similarity by shared tokens: cosines between bags of tokens.
 
@@ -97,12 +92,12 @@ class LexicalTeacher:
     """
 
     def __init__(
-        self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
+        self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = len(SPECIAL_TOKENS)
     ) -> None:
         counts = np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=vocab_size)
         # 1e-3 keeps a token that all texts have above 0, so that no text of ordinary tokens has an empty bag.
         self.weights = np.sqrt(np.log((1 + len(texts)) / (1 + counts)) + 1e-3)
-        self.weights[:special_tokens] = 0
+        self.weights[:special_tokens] = 0  # they have the first ids
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
         """Compute the (N, N) float32 cosines, from 0 to 1, between the bags of N texts."""

@@ -88,7 +88,7 @@ class MeaningTask:
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
         """Draw the labelled text pairs of one update."""
-        # The 2 makes the draw differ from those of positive pairs and rated pairs.
+        # The 2 keeps the draw apart from those of the positive pairs and the rated pairs.
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])
         chosen = random.choice(len(self.sources), self.config.pairs, p=shares / shares.sum())

@@ -84,7 +84,7 @@ class ContrastiveTask(EmbeddingTask):
             )
         items = None
         if config.dev_items:
-            # Items of the dev split are not trained on, so that their held-out words may stay.
+            # Items of the dev split are not trained on: their held-out words may stay.
             nothing_held_out = lexicon.load().held_out_words
             items = make_triples(read_items(config.dev_items, "dev", ExcludedTexts([]), nothing_held_out))
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, items)

@@ -24,10 +24,9 @@ from simllm.perturb.summaries.lexicon import HeldOutWords, load_irregular_forms
 from train.data.wordnet import Synset, data_file, read_synsets
 from train.runtime.command import make_parser, run_command
 
-# WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
+# WordNet's numbers for categories of nouns that are rare in code summaries: animals, plants, food, persons, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
-# Occurrences in the corpus.
-_FREQUENT = 10
+_FREQUENT = 10  # occurrences in the corpus
 _PARTS_OF_SPEECH = ("verb", "noun", "adj", "adv")
 
 

@@ -32,8 +32,7 @@ from train.corpus.sources import Docstring, Item
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
-# Approximate characters of code or comments in a part.
-BATCH = 4_000_000
+BATCH = 4_000_000  # approximate characters of code or comments in a part
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")
 
 # The code and the libraries that can change the content of a part.
@@ -140,8 +139,7 @@ def make_parts(
     """Make the missing parts in `folder`, and return all parts in the order of the sources."""
     OutputFolder(folder, PARTS).own()
     for name in _part_names(folder):
-        # Left by a build that was killed.
-        if name.endswith(".partial"):
+        if name.endswith(".partial"):  # left by a build that was killed
             (folder / name).unlink()
     version = _version() + excluded.digest.encode()
     parts: list[Part] = []

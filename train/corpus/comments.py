@@ -171,8 +171,7 @@ DIALECTS = {
         code_indent=2,
     ),
     "typescript": _JSDOC,
-    # Doxygen has the same tags.
-    "cpp": _JSDOC,
+    "cpp": _JSDOC,  # Doxygen has the same tags
 }
 
 
@@ -225,10 +224,8 @@ def _ends(before: str, mark: str, after: str) -> bool:
     return not initial and after not in (",", ";", ")")
 
 
-# Characters that are read; the time of the rules grows faster than the length.
-LONGEST = 10_000
-# Characters; authors do not break lines before this width.
-NARROW = 60
+LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
+NARROW = 60  # characters; authors do not break lines before this width
 # Tags such as @private, then the prose.
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*[@\\](?:brief|desc(?:ription)?|summary|details)\b[ \t]*")

@@ -14,8 +14,7 @@ TRAIN, TEST = "train.txt", "test.txt"
 COMMENTS, PAIRS = "comments.jsonl", "pairs.jsonl"
 REPORT, PAGE = "report.json", "report.html"
 FACTS = "corpus.json"
-# Contents of folders, for their markers.
-CORPUS, PARTS = "a corpus", "parts of a corpus"
+CORPUS, PARTS = "a corpus", "parts of a corpus"  # contents of folders, for their markers
 _KEYS = {"config", "sha256", "excluded_sha256", "counts", "comments_left_out", "files"}
 
 

@@ -11,8 +11,7 @@ from simllm.text_cleaning import clean
 from train.corpus.deduplicate import words
 from train.corpus.sources import match_files
 
-# Shorter texts, such as "creates a new", are part of every fortieth comment.
-_WORDS = 4
+_WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth comment
 
 
 class ExcludedTexts:

@@ -24,19 +24,14 @@ def identity(text: str) -> bytes:
 # A signature has BANDS bands (groups of ROWS bytes). If texts share 90% of their word pairs, at least one
 # band is almost certainly equal.
 BANDS, ROWS = 12, 5
-# In bytes.
-SIGNATURE = BANDS * ROWS
-# Estimated share of common word pairs from which texts are near duplicates.
-NEAR = 0.9
+SIGNATURE = BANDS * ROWS  # in bytes
+NEAR = 0.9  # estimated share of common word pairs from which texts are near duplicates
 # Words; in shorter texts, a single different word ("rows", "columns") may be essential. They are hashed as a
 # whole, and are similar only if they are equal.
 SHORT = 20
-# Largest number of texts that a text is compared with in each band.
-_ROUNDS = 16
-# Signatures that are compared at once.
-_CHUNK = 1 << 18
-# Largest number of texts of a set that a text is compared with in each band.
-_COMPARED = 100
+_ROUNDS = 16  # largest number of texts that a text is compared with in each band
+_CHUNK = 1 << 18  # signatures that are compared at once
+_COMPARED = 100  # largest number of texts of a set that a text is compared with in each band
 
 
 def signature(text: str) -> NDArray[np.uint8]:

@@ -135,8 +135,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Set in each worker process.
-_excluded = ExcludedTexts(())
+_excluded = ExcludedTexts(())  # set in each worker process
 
 
 def run_jobs(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None:

@@ -51,8 +51,7 @@ def is_english(text: str) -> bool:
     return sum(word in _foreign for word in words) <= max(1, sum(word in _english for word in words))
 
 
-# Characters; the longest sentence in Python's library has 664.
-LONGEST_SUMMARY = 1_000
+LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664
 
 
 @dataclass(frozen=True)

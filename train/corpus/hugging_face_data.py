@@ -29,16 +29,13 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 _SOURCE = re.compile(r"hf:(?P<name>[^:#]+)(:(?P<first>[^:#]*))?(:(?P<second>[^:#]+))?(#(?P<field>.+))?")
-# Rows of a parquet file that are read at once.
-_BATCH = 1000
-# Of `save_to_disk`.
-_SAVED = ("dataset_dict.json", "dataset_info.json")
+_BATCH = 1000  # rows of a parquet file that are read at once
+_SAVED = ("dataset_dict.json", "dataset_info.json")  # files of `save_to_disk`
 # The columns of code in The Stack (Kocetkov et al., 2022) and in similar data sets.
 _CONTENT = "content"
 _PATHS = ("path", "max_stars_repo_path", "file_path")
 _SUFFIX = "ext"
-# Columns that tell code from other contents.
-_CODE = {*_PATHS, _SUFFIX}
+_CODE = {*_PATHS, _SUFFIX}  # columns that tell code from other contents
 _REPOSITORIES = ("repo_name", "max_stars_repo_name", "repository_name", "repo")
 _LICENCES = ("license", "licence", "licenses", "max_stars_repo_licenses", "detected_licenses")
 

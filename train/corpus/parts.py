@@ -21,8 +21,7 @@ from simllm.io import output_file
 from train.corpus.comments import Comment
 from train.corpus.deduplicate import SIGNATURE, identity, signature
 
-# Characters of an example; the rest is cut.
-LONGEST = 400
+LONGEST = 400  # characters of an example; the rest is cut
 
 
 class Tally:
@@ -108,8 +107,7 @@ TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])
 # that the comment's method may override.
 KEYS = np.dtype([("summary", "u8"), ("function", "u8"), ("name", "u8")])
 OVERRIDES = np.dtype([("row", "u8"), ("name", "u8")])
-# In bytes.
-_CHECKSUM = 16
+_CHECKSUM = 16  # bytes
 
 
 @dataclass(frozen=True)

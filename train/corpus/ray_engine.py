@@ -26,12 +26,9 @@ from train.corpus.engine import Job
 from train.corpus.extract import make_part
 from train.corpus.parts import Part
 
-# Of a task whose node is lost.
-_RETRIES = 10
-# Largest number of parts that one task reads.
-_GROUP = 1000
-# An odd number; its products have well mixed upper bits.
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_RETRIES = 10  # of a task whose node is lost
+_GROUP = 1000  # largest number of parts that one task reads
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # an odd number; its products have well mixed upper bits
 _PLACE = np.dtype([("key", "u8"), ("text", "i8")])
 
 

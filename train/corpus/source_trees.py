@@ -17,8 +17,7 @@ from simllm.errors import InputError
 from simllm.io.tables import printable
 from train.corpus.parts import Tally
 
-# Bytes; larger files are usually data.
-LARGEST = 1 << 20
+LARGEST = 1 << 20  # bytes; larger files are usually data
 _DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _GENERATED = re.compile(
     rb"(?m)^\W*(?:[Tt]his (?:file|code|class|module) (?:is|was|has been) (?:an? )?"
@@ -34,8 +33,7 @@ def is_generated(code: bytes) -> bool:
     """Return whether a remark such as `Do not edit` in the first 2,000 bytes, or long lines, show generated
     code.
     """
-    # Over 200 bytes a line on average.
-    minified = len(code) > 200 * (code.count(b"\n") + 1)
+    minified = len(code) > 200 * (code.count(b"\n") + 1)  # over 200 bytes a line on average
     return minified or bool(_GENERATED.search(code[:2000]))
 
 
@@ -117,8 +115,7 @@ def _names(folder: Path) -> list[str]:
     """Return the names of the entries of a folder; an empty list if it cannot be read."""
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
-    # Counted when its files are read.
-    except OSError:
+    except OSError:  # counted when the files of the folder are read
         return []
 
 
@@ -262,8 +259,7 @@ def _installed_licences() -> dict[str, str]:
     for name, distributions in metadata.packages_distributions().items():
         try:
             files = metadata.files(distributions[0]) or []
-        # A broken installation.
-        except (ValueError, metadata.PackageNotFoundError):
+        except (ValueError, metadata.PackageNotFoundError):  # a broken installation
             continue
         licences[name] = min((str(f) for f in files if f.name.lower().startswith(_LICENCES)), default="")
     return licences

@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator
 from train.corpus.deduplicate import words
 from train.data.readers import Row
 
-# Words; shorter evaluation texts do not exclude equal texts.
-_EQUAL = 3
-# Words; shorter texts do not exclude texts that begin with them.
-_PREFIX = 6
+_EQUAL = 3  # words; shorter evaluation texts do not exclude equal texts
+_PREFIX = 6  # words; shorter texts do not exclude texts that begin with them
 
 
 def key(text: str) -> str:
@@ -58,10 +56,8 @@ def _start(key: str) -> str:
     return " ".join(first) if len(first) == _PREFIX else ""
 
 
-# Words; shorter texts are left out.
-_FEWEST = 2
-# One of three pairs with generated summaries is kept.
-_THIRD = 3
+_FEWEST = 2  # words; shorter texts are left out
+_THIRD = 3  # one of three pairs with generated summaries is kept
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:

@@ -32,7 +32,6 @@ class SourceFile:
     @property
     def text(self) -> str:
         """The content as text; bytes that are not UTF-8 become U+FFFD."""
-        # Bytes that are not UTF-8 become U+FFFD.
         return self.data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def lines(self) -> list[str]:
@@ -86,10 +85,8 @@ def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
                 yield {"word": item["word"], "abbr": short["abbr"], "degree": short["degree"]}
 
 
-# Characters of a docstring; the rest is cut.
-_LONGEST = 400
-# For a line feed, a space, a tab.
-_MARKUP = re.compile("DCNL|DCSP|DCTB")
+_LONGEST = 400  # characters of a docstring; the rest is cut
+_MARKUP = re.compile("DCNL|DCSP|DCTB")  # for a line feed, a space, a tab
 # The beginning of the sections after the description in a docstring.
 _REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
 
@@ -164,10 +161,8 @@ def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
             yield {"text": "".join(string.itertext())}
 
 
-# Descriptions of one command that are paired with each other.
-_MOST = 5
-# Characters of a command in the name of its group.
-_LONGEST_OF_PAIRS = 120
+_MOST = 5  # descriptions of one command that are paired with each other
+_LONGEST_OF_PAIRS = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:

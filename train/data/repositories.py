@@ -25,8 +25,7 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
 _SETTINGS = ("gc.auto=0", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "fetch.negotiationAlgorithm=noop")
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _NO_CONTENTS = "--filter=blob:none"
-# Files in one request, so that no request is too large for a server.
-_BATCH = 20_000
+_BATCH = 20_000  # files in one request, so that no request is too large for a server
 
 
 class RemoteRepository:

@@ -40,8 +40,7 @@ from train.runtime.signals import StopRequest
 from train.runtime.training_run import run_training
 from train.tokens import vocabulary
 
-# First character of a token at the start of a word.
-_SPACE = "▁"
+_SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
 
 

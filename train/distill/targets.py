@@ -16,10 +16,8 @@ from train.distill.teachers import embed_all, gather_embeddings, identity
 from train.distill.texts import Group, StoredTexts
 from train.runtime.distributed import World
 
-# Texts for computing the principal axes.
-_SAMPLE = 50_000
-# Texts for computing the rotation of the targets.
-_ROTATION_TEXTS = 8192
+_SAMPLE = 50_000  # texts for computing the principal axes
+_ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 Embed = Callable[[Tensor, Tensor], Tensor]  # (B, L) token ids and (B, L) mask -> (B, D) embeddings
 

@@ -79,8 +79,7 @@ def load_encoder(folder: Path) -> Encoder:
         name.removeprefix(f"{kind}."): weight for name, weight in read_headers(weight_files(folder)).items()
     }
     if kind == "mpnet":
-        # The ignored prefix "" is that of all names: weights that simllm lacks, such as a pooler, are left
-        # out.
+        # The prefix "" fits all names: weights that simllm lacks, such as a pooler, are left out.
         fill(encoder, stored, str(folder), transformers_name, ignored=("",))
     else:
         _fill_from_bert(encoder, stored, folder)
@@ -114,8 +113,7 @@ def _mpnet_name(name: str) -> str:
     return name
 
 
-# Tokens of a text that a teacher reads.
-_LONGEST = 128
+_LONGEST = 128  # tokens of a text that a teacher reads
 
 Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of length 1
 
@@ -199,8 +197,7 @@ def load_tokenizer(folder: Path) -> Backend:
     return read_backend(folder / "tokenizer.json")
 
 
-# Texts in a shard.
-SHARD = 8192
+SHARD = 8192  # texts in a shard
 _FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
 
 

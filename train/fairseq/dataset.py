@@ -24,11 +24,9 @@ from train.fairseq import dictionary
 from train.tokens import shards
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
-# fairseq's code of each dtype.
-_CODES = {"<u2": 8, "<i4": 4}
+_CODES = {"<u2": 8, "<i4": 4}  # fairseq's code of each dtype
 _BOS = SPECIAL_TOKENS.index("<s>")
-# Tokens or texts that are in memory at once.
-_CHUNK = 2**18
+_CHUNK = 2**18  # tokens or texts that are in memory at once
 
 
 def export_dataset(run_folder: Path, out: Path) -> None:

@@ -51,8 +51,7 @@ def read_dictionary(file: Path) -> dict[str, int]:
     return ids
 
 
-# Pieces in one text that tests the conversion.
-_PROBE = 50
+_PROBE = 50  # pieces in one text that tests the conversion
 
 
 def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
@@ -86,6 +85,5 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
 
 def _bpe(pieces: list[str]) -> Tokenizer:
     backend = vocabulary.bpe(pieces)
-    # As SentencePiece does.
-    backend.model.fuse_unk = True
+    backend.model.fuse_unk = True  # as SentencePiece does
     return Tokenizer(backend)

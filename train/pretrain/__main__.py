@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from simllm.model import saved_model
-from simllm.model.tokenizer import Tokenizer
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.corpus import build
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
@@ -41,10 +41,8 @@ from train.runtime.training_run import run_training
 from train.tokens import shards, token_vectors, vocabulary
 from train.tokens.shards import Shards
 
-# Tokens of a typical summary.
-_TYPICAL = 16
-# Tokens of the trial batch on a CPU, which take seconds.
-_PROBE = 2048
+_TYPICAL = 16  # tokens of a typical summary
+_PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
     tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
     config = replace(config, batch_tokens=-(-tokens // length) * length, accumulation=1)
     texts = 2 * math.ceil(config.batch_tokens / length)
-    ids = np.random.default_rng(0).integers(5, config.model.vocab_size, texts * length)
+    ids = np.random.default_rng(0).integers(len(SPECIAL_TOKENS), config.model.vocab_size, texts * length)
     shards = Shards([ids], np.full(texts, length))
     task = PretrainingTask(config, shards, shards, World(device=device))
     set_up_encoders(task.model, config)
@@ -161,7 +159,6 @@ def estimate(config: PretrainConfig, world: World) -> str:
     # Weights, gradients and Adam's two moments take 4 bytes each per parameter.
     memory = 16 * parameters + activations / tokens * whole.batch_tokens
     if device.type == "cuda":  # the trial batch has the real size
-        # The trial batch has the real size.
         memory = torch.cuda.max_memory_allocated(device)
     speed = tokens / times[-1] * world.size
     total = whole.update_tokens * whole.updates

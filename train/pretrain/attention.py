@@ -18,8 +18,7 @@ from train.pretrain.permutation import PermutedBatch, is_visible
 
 MakeAttention = Callable[[PermutedBatch, RelativeBias, float], AttentionFunction]
 
-# Rows and columns that the kernel computes or skips together.
-BLOCK_SIZE = 128
+BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 
 
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:

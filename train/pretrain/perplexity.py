@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+# Only for types: the command that draws perplexities starts faster without torch.
 if TYPE_CHECKING:
     from train.pretrain.batches import PretrainingBatches
     from train.pretrain.permutation import PermutedBatch
     from train.runtime.distributed import World
-
-# The command that draws perplexities starts faster without torch.
 
 
 def compute_perplexity(loss: float) -> float:

@@ -39,7 +39,7 @@ def draw(logs: list[Path], output: Path) -> None:
     format.
     """
     try:
-        # First: this module imports matplotlib.
+        # Before matplotlib, whose messages about caches and fonts this module keeps off the terminal.
         from simllm.io.svg_figure import Figure, style
 
         from matplotlib.ticker import LogLocator, ScalarFormatter  # isort: skip
@@ -66,8 +66,7 @@ def draw(logs: list[Path], output: Path) -> None:
         axes.legend(frameon=False)
         try:
             figure.savefig(drawn, dpi=160, format=output.suffix[1:])
-        # An unknown suffix.
-        except ValueError as error:
+        except ValueError as error:  # an unknown suffix
             raise InputError(f"{output}: cannot be drawn ({error})") from None
     output_file.write(output, drawn.getvalue())
 

@@ -102,11 +102,9 @@ class PretrainingTask:
         if self.is_sharded and self.update_batches * config.model.max_length > config.update_tokens:
             raise InputError("sharding: each process needs texts in each update; raise batch_tokens")
         if self.compiled:
-            # Shapes of batches, in training and evaluation.
-            torch._dynamo.config.recompile_limit = 64
-            torch._dynamo.config.fail_on_recompile_limit_hit = (
-                True  # uncompiled, it would need too much memory
-            )
+            torch._dynamo.config.recompile_limit = 64  # shapes of batches, in training and evaluation
+            # Uncompiled, flex attention would need too much memory.
+            torch._dynamo.config.fail_on_recompile_limit_hit = True
             for layer in self.model.encoder.layers:
                 layer.compile(dynamic=False)
         if self.is_sharded:
@@ -116,7 +114,7 @@ class PretrainingTask:
     @property
     def update_batches(self) -> int:
         """The batches in an update over all processes: as configured, but equally many for each process."""
-        # Rounded up.
+        # `-(-a // b)` rounds up.
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:

@@ -35,10 +35,8 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
-# Random pairs of comments, and most knots of the map from scores to ratings.
-_PAIRS, _KNOTS = 10_000, 21
-# Labelled pairs of each label, or rated pairs.
-_FEWEST = 20
+_PAIRS, _KNOTS = 10_000, 21  # random pairs of comments; most knots of the map from scores to ratings
+_FEWEST = 20  # labelled pairs of each label, or rated pairs
 
 
 def main() -> int:

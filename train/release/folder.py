@@ -137,8 +137,7 @@ def _text(file: Path) -> str:
     return "".join(line + "\n" for _, line in reading.read_lines(file))
 
 
-# Only every 20th comment is embedded, which is enough for the mean embedding.
-SAMPLE_STEP = 20
+SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean embedding
 
 
 def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:

@@ -28,8 +28,7 @@ from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import Tokenizer
 
-# Bytes of text in a part.
-_PART = 8 * 2**20
+_PART = 8 * 2**20  # bytes of text in a part
 _TEXTS_AT_ONCE = 10_000
 _INFO = "shards.json"
 
@@ -161,8 +160,7 @@ def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
     with texts.open("rb") as file:
         while start < size:
             file.seek(min(start + _PART, size))
-            # A part ends at the end of a line.
-            file.readline()
+            file.readline()  # the rest of the line
             yield start, file.tell()
             start = file.tell()
 

@@ -47,20 +47,17 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
     import sentencepiece
 
     model = io.BytesIO()
-    # Characters.
-    seen: set[str] = set()
+    seen: set[str] = set()  # characters
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_with_all_characters(texts, seen),
-            # Bytes; longer texts would be skipped in silence.
-            max_sentence_length=4 * LONGEST,
+            max_sentence_length=4 * LONGEST,  # bytes; longer texts would be skipped in silence
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
             character_coverage=1.0,
             required_chars=_ALPHABET,
-            # The texts are clean.
-            normalization_rule_name="identity",
+            normalization_rule_name="identity",  # the texts are clean
             remove_extra_whitespaces=False,
             bos_id=0,
             pad_id=1,
