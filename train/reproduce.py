@@ -78,10 +78,7 @@ def main() -> int:
         help="runs in each round of the stage of triplets; default: %(default)s",
     )
     parser.add_argument(
-        "--rounds",
-        type=int,
-        default=4,
-        help="rounds of the stage of triplets; default: %(default)s",
+        "--rounds", type=int, default=4, help="rounds of the stage of triplets; default: %(default)s"
     )
     return run_command(parser, lambda **options: reproduce(Recipe(**options)))
 

@@ -109,7 +109,7 @@ def correlate(
         InputError: The file cannot be read, the name of a metric is unknown, or no metric is available.
     """
     rated = ratings.load(file)
-    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    metrics, missing = registry.load_all(names, model)
     correlations = correlate_all(rated, metrics)
     return replace(correlations, missing={**missing, **correlations.missing})
 
@@ -195,7 +195,7 @@ def correlate_systems(
         chance = 2 / math.factorial(len(found))
         message = f"random scores order them like the ratings, or in reverse, with p = {chance:.2g}"
         warnings.warn(f"{len(found)} systems are few: {message}", stacklevel=2)
-    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    metrics, missing = registry.load_all(names, model)
     means = _means_of_groups(rated.values, systems, found)
     rows = []
     for metric, values in score_by_all(rated, metrics, missing):

@@ -184,11 +184,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
             # A mean of other raters, or of another pair, is a mistake in the file.
             if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
-    return (
-        reading.text_under(row, reference, where),
-        reading.text_under(row, candidate, where),
-        value,
-    )
+    return (reading.text_under(row, reference, where), reading.text_under(row, candidate, where), value)
 
 
 def _mean(row: dict[str, Any], where: str) -> float:

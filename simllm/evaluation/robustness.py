@@ -24,10 +24,7 @@ from simllm.text_cleaning import clean
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
 FEW = 10  # summaries, below which single edits decide on the figures
 # For each kind of edit, whether the meaning is kept or changed.
-KINDS = {
-    **dict.fromkeys(rewording.KINDS, "kept"),
-    **dict.fromkeys(meaning_changes.KINDS, "changed"),
-}
+KINDS = {**dict.fromkeys(rewording.KINDS, "kept"), **dict.fromkeys(meaning_changes.KINDS, "changed")}
 
 
 @dataclass(frozen=True)

@@ -126,11 +126,7 @@ def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
 
 def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
     """Choose a share of the items at random, as `plan` says; return their positions."""
-    from sklearn.model_selection import (
-        GroupShuffleSplit,
-        ShuffleSplit,
-        StratifiedShuffleSplit,
-    )
+    from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
     labels, groups = _strata(rows, plan), rows[plan.group] if plan.group else None
     shuffled = {"n_splits": 1, "test_size": share, "random_state": plan.seed}

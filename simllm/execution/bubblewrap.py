@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.limits import Limits
+from simllm.execution.limits import MIB, Limits
 from simllm.execution.messages import BOX, ENVIRONMENT, SEARCH_PATH
 
 # In the order of _ARCHITECTURES. Neither compilers nor ordinary programs need these calls.
@@ -106,7 +106,6 @@ INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox
 SIZED_FOLDERS = (BOX, "/tmp", "/dev/shm")
 _SYSTEM_FOLDERS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")  # links into /usr, or folders
 _CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a link through /etc/alternatives
-_MIB = 1 << 20
 
 
 def find_bubblewrap() -> str:
@@ -149,7 +148,7 @@ def bwrap_command(
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         command += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
     for folder in SIZED_FOLDERS:
-        command += ["--size", str(limits.disk * _MIB), "--tmpfs", folder]
+        command += ["--size", str(limits.disk * MIB), "--tmpfs", folder]
     for name in readable:
         command += ["--ro-bind", name, name]
     # /dev and the root are in memory, too, but have no size.

@@ -15,14 +15,13 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.execution.bubblewrap import INSTALL_BUBBLEWRAP, find_bubblewrap
-from simllm.execution.limits import Limits
+from simllm.execution.limits import MIB, Limits
 from simllm.execution.messages import Request, SandboxError
 from simllm.execution.supervisor_pool import SupervisorPool
 
 _SCRIPT = Path(__file__).with_name("attack_script.py")
 _HOG = "x = bytearray(1 << 28)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('taken')\n"
 _LIMITS = Limits(time=5, memory=64, disk=4, processes=16)
-_MIB = 1 << 20
 
 
 def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
@@ -40,7 +39,7 @@ def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]
 
 def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
     mark, network = f"simllm-{secrets.token_hex(8)}", str(Path("/proc/self/ns/net").readlink())
-    arguments = [mark, network, str(_LIMITS.disk * _MIB), str(_LIMITS.processes), *readable]
+    arguments = [mark, network, str(_LIMITS.disk * MIB), str(_LIMITS.processes), *readable]
     files = {"attack.py": _SCRIPT.read_bytes()}
     outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
     if not outcome.succeeded:

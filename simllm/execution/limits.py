@@ -13,7 +13,7 @@ _STACK = 64  # MiB
 _OPEN_FILES = 128
 _TIMERS = 1024  # timers and queued signals, which the kernel keeps in memory of its own
 _HIGHEST = 10**9
-_MIB = 1 << 20
+MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
     `count_processes` also limits processes and timers.
     """
     wanted = {
-        "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
+        "as": (limits.memory + _ADDRESS_SPACE) * MIB,
         "core": 0,
         "cpu": math.floor(limits.time) + 1,
-        "fsize": limits.disk * _MIB,
+        "fsize": limits.disk * MIB,
         "nofile": _OPEN_FILES,
-        "stack": _STACK * _MIB,
+        "stack": _STACK * MIB,
     }
     if count_processes:
         # Outside of a sandbox, the kernel would count those of the user, not only those of the run.

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 
 from simllm.errors import InputError
-from simllm.execution.limits import Limits
+from simllm.execution.limits import MIB, Limits
 from simllm.execution.messages import Outcome
 from simllm.execution.output_comparison import comparison
 from simllm.execution.sandbox import Sandbox
@@ -25,7 +25,6 @@ _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
 _RULES = 3  # increase it after a change that can change verdicts, so that stored verdicts are not reused
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
 _LONGEST_NAME = 255  # bytes, of Linux
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def _judge_test(
     there = program.files if files is None else {**program.files, files.input: given}
     size = sum(len(content) for content in there.values())
     # The working folder also holds the compiled program and its input file.
-    enlarged = replace(limits, disk=limits.disk + math.ceil(size / _MIB))
+    enlarged = replace(limits, disk=limits.disk + math.ceil(size / MIB))
     if files is None:
         outcome = sandbox.run(command, there, given, enlarged)
         output: bytes | None = outcome.stdout

@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from simllm.execution.bubblewrap import SIZED_FOLDERS, bwrap_command, seccomp_program
-from simllm.execution.limits import prlimit_options
+from simllm.execution.limits import MIB, prlimit_options
 from simllm.execution.messages import ENVIRONMENT, Outcome, Request, SandboxError
 from simllm.execution.usage import MEASURING_INTERVAL, Ended, UsageMeter, end_children
 
@@ -112,7 +112,6 @@ _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
 _START_TIMEOUT = 60  # seconds
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _PART = 1 << 16  # bytes
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class SupervisedRun:
             usage = end_children()
         # Everything that could write has ended, so that the pipes have ends.
         self._read_rest()
-        files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
+        files = read_files(self.box, self.request.keep, self.limits.disk * MIB)
         return self._outcome(seconds, usage, files)
 
     def _start(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.execution.limits import Limits
+from simllm.execution.limits import MIB, Limits
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,6 @@ _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, af
 # Reading untouched memory maps one page of zeros for all, but takes page tables. Pages may be swapped out.
 _NOT_RESIDENT = re.compile(rb"^Vm(?:PTE|Swap):\s+(\d+) kB", re.MULTILINE)
 _SOCKETS = re.compile(rb"^sockets: used (\d+)")
-_MIB = 1 << 20
 
 
 class UsageMeter:
@@ -81,7 +80,7 @@ class UsageMeter:
 
         `begun` is the time (of `time.monotonic`) at which the search for the process ids began.
         """
-        usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
+        usage = _measure(proc, pids, folders, self._limits.memory * MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)
         # For a moment, a process that starts another one appears twice. So a sum counts only if two
         # measurements in a row reach it.
@@ -98,7 +97,7 @@ class UsageMeter:
 
     def exceeded(self) -> str | None:
         """Return the exceeded limit, "memory" or "time", or None."""
-        if self.peak_memory > self._limits.memory * _MIB:
+        if self.peak_memory > self._limits.memory * MIB:
             return "memory"
         return "time" if self.cpu_seconds > self._limits.time else None
 

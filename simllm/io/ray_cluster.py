@@ -28,6 +28,7 @@ RERUN = "rerun the same command to resume"
 # The first bytes of an HTTP/2 connection, with empty settings. Ray's servers (gRPC) answer with settings.
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 _SETTINGS = 4
+_START_TIMEOUT = 120  # seconds
 
 
 @contextmanager
@@ -131,9 +132,9 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
-    """Wait until a cluster that is still being started has enough nodes, for at most `patience` seconds."""
-    end = time.monotonic() + patience
+def wait_for_nodes(address: str, count: int) -> None:
+    """Wait until a cluster that is still being started has enough nodes, for at most two minutes."""
+    end = time.monotonic() + _START_TIMEOUT
     problem = ""
     while time.monotonic() < end:
         try:
@@ -147,7 +148,7 @@ def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
         except InputError as error:
             problem = str(error)
             time.sleep(0.5)
-    raise InputError(f"the Ray cluster did not start in {patience:.0f} s: {problem}")
+    raise InputError(f"the Ray cluster did not start in {_START_TIMEOUT} s: {problem}")
 
 
 if __name__ == "__main__":

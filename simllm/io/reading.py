@@ -221,8 +221,7 @@ def read_csv(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tu
         headers = {sign: _names(first, sign) for sign in _SEPARATORS}
         # A space is the last choice, because column names may contain spaces.
         separator = max(
-            headers,
-            key=lambda sign: (len(headers[sign] & set(known)), len(headers[sign]) * (sign != " ")),
+            headers, key=lambda sign: (len(headers[sign] & set(known)), len(headers[sign]) * (sign != " "))
         )
     reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
     try:

@@ -182,12 +182,12 @@ def _built_in(name: MetricName) -> Metric:
 
 
 def load_all(
-    chosen: Iterable[str], model: str | os.PathLike[str] | None = None
+    chosen: Iterable[str] | None, model: str | os.PathLike[str] | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
     """Load several metrics, and skip those that are not available on this machine.
 
     Args:
-        chosen: The names of the metrics: `name` or `name=argument`.
+        chosen: The names of the metrics: `name` or `name=argument`; None means all metrics for texts.
         model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
             package.
 
@@ -198,7 +198,7 @@ def load_all(
     Raises:
         InputError: A name belongs to no metric, or no metric is available.
     """
-    chosen = list(dict.fromkeys(chosen))
+    chosen = list(dict.fromkeys(names() if chosen is None else chosen))
     check_names(chosen)
     metrics, missing = [], {}
     for name in chosen:

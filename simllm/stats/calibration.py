@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from simllm.array_types import AnyFloats
 
 _SEED = 12345
+_DRAWS = 20_000
 _AT_ONCE, _MOST_DRAWN = 2_000_000, 200_000_000  # random numbers
 # As in scikit-learn, a smaller probability (below 2.2e-16) is raised to this number, so that the log loss
 # stays finite: an item whose true class has the probability 0 adds 36.04 nats.
@@ -67,9 +68,7 @@ def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
     return float(sizes @ gaps / sizes.sum()), float(gaps.max())
 
 
-def consistency(
-    probabilities: AnyFloats, labels: AnyFloats, bins: int = 10, draws: int = 20_000
-) -> tuple[float, float]:
+def consistency(probabilities: AnyFloats, labels: AnyFloats, bins: int = 10) -> tuple[float, float]:
     """Test whether (n,) probabilities are calibrated, by their expected calibration error (ECE).
 
     Even calibrated probabilities have an ECE above 0, by chance. To estimate this part, labels are drawn with
@@ -85,7 +84,7 @@ def consistency(
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     total = np.add.reduceat(probabilities[order], starts)
-    draws = max(200, min(draws, _MOST_DRAWN // len(probabilities)))
+    draws = max(200, min(_DRAWS, _MOST_DRAWN // len(probabilities)))
     size = max(1, _AT_ONCE // len(probabilities))
     errors = []
     for start in range(0, draws, size):

@@ -143,10 +143,7 @@ def multiclass_metrics(counts: Ints) -> dict[str, Floats]:
 
 
 def bootstrap(
-    counts: Ints,
-    metrics: Callable[[Ints], dict[str, Floats]],
-    seed: int = _SEED,
-    items: int | None = None,
+    counts: Ints, metrics: Callable[[Ints], dict[str, Floats]], seed: int = _SEED, items: int | None = None
 ) -> dict[str, Floats]:
     """Compute `metrics`, such as `binary_metrics`, of 10,000 resamples of a (k, k + 1) confusion matrix.
 
@@ -262,10 +259,7 @@ def _boundary_reach(positive: NDArray[np.bool_], folds: NDArray[Any], repeats: f
 
 
 def compare_aucs(
-    positive: NDArray[np.bool_],
-    scores: Floats,
-    folds: NDArray[Any] | None = None,
-    repeats: float = 1.0,
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any] | None = None, repeats: float = 1.0
 ) -> tuple[float, float, float, float]:
     """Test whether two scoring functions have the same AUC, or the same mean AUC over folds (DeLong's test).
 

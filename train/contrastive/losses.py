@@ -23,11 +23,7 @@ class Anchor:
     """
 
     def __init__(
-        self,
-        encoder: Encoder,
-        pool: Callable[[Tensor, Tensor], Tensor],
-        precision: str,
-        device: torch.device,
+        self, encoder: Encoder, pool: Callable[[Tensor, Tensor], Tensor], precision: str, device: torch.device
     ) -> None:
         self.encoder = copy.deepcopy(encoder).requires_grad_(False)
         self.pool, self.precision, self.device = pool, precision, device

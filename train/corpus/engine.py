@@ -40,15 +40,12 @@ class Signatures(Protocol):
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find the original of each text, from the signatures and the (T,) hashes of the texts."""
-        ...
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """Return the (M, SIGNATURE) signatures of the chosen texts; `chosen` is (T,)."""
-        ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
         """Return (T,) bool: which texts repeat, exactly or nearly, a text of another set."""
-        ...
 
 
 class Engine(Protocol):
@@ -59,7 +56,6 @@ class Engine(Protocol):
 
         Raises InputError if a part cannot be written, or a worker process is killed.
         """
-        ...
 
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
@@ -68,7 +64,6 @@ class Engine(Protocol):
 
         Some engines need a temporary file in `folder`, which is removed at the end of the `with` statement.
         """
-        ...
 
 
 @dataclass(frozen=True)

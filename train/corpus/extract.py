@@ -191,10 +191,7 @@ def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
 
 
 def extract(
-    code: bytes,
-    language: str,
-    dropped: Counter[str],
-    on_dropped: Callable[[str, str], None] | None = None,
+    code: bytes, language: str, dropped: Counter[str], on_dropped: Callable[[str, str], None] | None = None
 ) -> Iterator[Comment]:
     """Yield the comments of the documented functions in a source file, in the order of the file.
 

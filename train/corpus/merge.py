@@ -198,7 +198,8 @@ def _write_pairs(
 
     `new` and `leaky` are (T,) for all texts; no leaky text is written.
     """
-    pairs = PairFinder(_concatenate_tables(parts, "keys", KEYS), _overrides(parts))
+    keys = np.concatenate([np.empty(0, KEYS), *(part["keys"] for part in parts)])
+    pairs = PairFinder(keys, _overrides(parts))
     at = 0  # index of the next text
     with _open_text(folder / PAIRS) as file:
         for number, (_, row) in enumerate(_rows(parts)):
@@ -235,10 +236,6 @@ def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
 
 def _write_line(file: IO[str], row: dict[str, str]) -> None:
     file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -> NDArray[np.void]:
-    return np.concatenate([part[name] for part in parts] or [np.empty(0, kind)])
 
 
 def _overrides(parts: list[Part]) -> NDArray[np.void]:

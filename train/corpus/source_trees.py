@@ -120,10 +120,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _walk(
-    top: Path,
-    tally: Tally,
-    repositories: list[RepositoryPaths] | None = None,
-    root: Path | None = None,
+    top: Path, tally: Tally, repositories: list[RepositoryPaths] | None = None, root: Path | None = None
 ) -> Iterator[Path]:
     """Yield the files below a folder, sorted by name in each folder.
 

@@ -54,10 +54,7 @@ def main() -> int:
         "--host", default=GITHUB, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
     )
     fetching.add_argument(
-        "--catalog",
-        type=Path,
-        default=CATALOG_FILE,
-        help="table of the data sets; default: %(default)s",
+        "--catalog", type=Path, default=CATALOG_FILE, help="table of the data sets; default: %(default)s"
     )
     return run_command(parser, _fetch)
 

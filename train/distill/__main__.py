@@ -90,9 +90,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
-            out / "vocabulary" / f"{stored.sha256[:12]}-{size}",
-            stored.folder / texts.LINES,
-            size,
+            out / "vocabulary" / f"{stored.sha256[:12]}-{size}", stored.folder / texts.LINES, size
         )
     )
 

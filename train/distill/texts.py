@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,7 +36,7 @@ class StoredTexts:
 
     Attributes:
         groups: As many as the setting `max_texts` allows; the folder may have more.
-        sha256: SHA-256 of all texts in the folder.
+        sha256: SHA-256 of all groups in the folder, to recognize data that was made from the same texts.
     """
 
     groups: list[Group]
@@ -78,7 +77,7 @@ def collect_texts(
     )
     if world.is_first:
         print_progress(f"  {len(groups):,} groups, {len(flat):,} texts")
-    return StoredTexts(groups, folder, digest(folder))
+    return StoredTexts(groups, folder, output_file.sha256_of(folder / GROUPS))
 
 
 def gather(
@@ -168,9 +167,3 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
     if not kept:
         raise InputError(f"max_texts {limit}: the first group has {len(groups[0])} texts")
     return kept, flat
-
-
-def digest(folder: Path) -> str:
-    """Compute the SHA-256 of the stored groups, to recognize data that was made from the same texts."""
-    with (folder / GROUPS).open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import hashlib
 import re
 import zipfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
+from simllm.io import output_file
 from simllm.io.strict_loading import build, shown
 from simllm.model import saved_model
 from simllm.model.config import ModelConfig
@@ -158,11 +158,9 @@ def import_checkpoint(
         encoder = _encoder(stored, _config(settings, tokenizer.vocab_size))
     except InputError as error:
         raise InputError(f"{model}: {error}") from None
-    with model.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     facts = {
         "source": f"fairseq checkpoint {model.name}",
-        "sha256": digest,
+        "sha256": output_file.sha256_of(model),
         "architecture": str(settings.get("arch", "unknown")),
         "date": datetime.date.today().isoformat(),
     }

@@ -23,6 +23,7 @@ from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 
+_TRIPLES = 500
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
@@ -41,11 +42,7 @@ class DevCriterion:
     """
 
     def __init__(
-        self,
-        dev: Sequence[str],
-        dev_comments: str | None,
-        seed: int,
-        items: contrast.Triples | None = None,
+        self, dev: Sequence[str], dev_comments: str | None, seed: int, items: contrast.Triples | None = None
     ) -> None:
         self.rated = dict(zip(_names(dev), [ratings.load(Path(file)) for file in dev], strict=True))
         self.made: dict[str, contrast.Triples] = {}  # key: the name of the accuracy on these triples
@@ -91,8 +88,8 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
     return score
 
 
-def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Make at most `count` triples of the form "edited" from a file of cleaned comments, one per line.
+def make_edited_triples(comments: Path, seed: int) -> contrast.Triples:
+    """Make at most 500 triples of the form "edited" from a file of cleaned comments, one per line.
 
     Rules edit a comment to make its rewording and its variant with another meaning. InputError: the rules
     cannot edit any comment in both ways.
@@ -101,9 +98,9 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
     words, random = lexicon.load(held_out=deciding_word_pairs()), np.random.default_rng(seed)
     texts = [text for _, text in reading.read_lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
     shuffled = (texts[i] for i in random.permutation(len(texts)))
-    # A generator, because editing is slow and only `count` triples are needed.
+    # A generator, because editing is slow and only so many triples are needed.
     edits = ((text, reword(text, words, random), change(text, words, random)) for text in shuffled)
-    rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), count))
+    rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), _TRIPLES))
     if not rows:
         raise InputError(f"{comments}: no comment that can be reworded and changed")
     references, rewordings, changes, kinds = (list(column) for column in zip(*rows, strict=True))

@@ -19,10 +19,7 @@ T = TypeVar("T")
 
 # Environment variables of torchrun and srun: rank, number of processes, rank on the machine.
 # `accelerate launch` sets those of torchrun.
-_LAUNCHERS = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
-)
+_LAUNCHERS = (("RANK", "WORLD_SIZE", "LOCAL_RANK"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"))
 
 
 class ReportedError(InputError):

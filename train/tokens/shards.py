@@ -189,12 +189,7 @@ def _write_part(
         chunks.append(np.fromiter(itertools.chain.from_iterable(ids), dtype))
     np.save(paths[0], np.concatenate(chunks))
     np.save(paths[1], np.array(lengths, np.int32))
-    return {
-        "texts": len(lengths),
-        "tokens": sum(lengths),
-        "truncated": truncated,
-        "sha256": digest(*paths),
-    }
+    return {"texts": len(lengths), "tokens": sum(lengths), "truncated": truncated, "sha256": digest(*paths)}
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:

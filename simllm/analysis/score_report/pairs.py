@@ -96,14 +96,6 @@ def _normal(word: str) -> str:
     return "".join(character for character in word.lower() if unicodedata.category(character)[0] in "LMN")
 
 
-def flag_empty(texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-    """Return (n,) bool, true for a pair if one of its texts is empty after cleaning.
-
-    `texts` are columns of n texts: the references, and the candidates of each system.
-    """
-    return _any([[not clean(text) for text in column] for column in texts])
-
-
 def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]]) -> list[int]:
     """Find the indices of pairs with a text that is longer than the longest input of a metric's model.
 
@@ -117,32 +109,6 @@ def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]
                 long = metric.tokenize(list(column[start : start + _CHUNK])).long
                 found.update(start + i for i in long)
     return sorted(found)
-
-
-def find_worst_good_score(scores: Floats, is_learned: bool) -> float:
-    """Return the threshold of (n,) scores without NaN from which scores are good.
-
-    The report uses the threshold to list pairs that share many words but have a bad score, and the reverse.
-    """
-    # Other metrics have scales of their own, on which no score is known to be good.
-    return SIMILAR if is_learned else float(np.median(scores))
-
-
-def find_unrelated_limit(calibration: ScoreScale) -> float:
-    """Return the score below which two texts may be unrelated: 95% of random pairs of texts score lower."""
-    scores = calibration.random  # at evenly spaced percentiles
-    return float(np.interp(95, np.linspace(0, 100, len(scores)), scores))
-
-
-def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray[np.bool_]:
-    """Return (n,) bool, true for a pair with a score below the threshold (if any) in a column."""
-    bar = -np.inf if threshold is None else threshold
-    return _any([values < bar for values in scores])
-
-
-def flag_changed(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
-    """Return (n,) bool, true for a pair that is flagged in any column of n flags; there may be no columns."""
-    return _any([np.zeros(n, bool), *columns])
 
 
 def _any(columns: Sequence[ArrayLike]) -> NDArray[np.bool_]:
@@ -227,7 +193,7 @@ class ScoredPairs:
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair if one of its texts is empty after cleaning."""
-        return flag_empty(self.texts)
+        return _any([[not clean(text) for text in column] for column in self.texts])
 
     @cached_property
     def long(self) -> NDArray[np.bool_]:
@@ -236,26 +202,35 @@ class ScoredPairs:
 
     @cached_property
     def worst_good_score(self) -> float:
-        """The threshold between good and bad scores; a score equal to the threshold is good."""
-        # Only the learned metric has a calibration or probabilities of the same meaning.
+        """The threshold between good and bad scores; a score equal to the threshold is good.
+
+        It serves to list pairs that share many words but have a bad score, and the reverse.
+        """
+        # Only the learned metric has a calibration or probabilities of the same meaning. Other metrics have
+        # scales of their own, on which no score is known to be good.
         is_learned = self.calibration is not None or next(iter(self.scores)) in self.same
-        return find_worst_good_score(self.ranking, is_learned)
+        return SIMILAR if is_learned else float(np.median(self.ranking))
 
     @cached_property
     def unrelated_below(self) -> float | None:
-        """The score below which two texts may be unrelated; None without a calibration."""
-        return None if self.calibration is None else find_unrelated_limit(self.calibration)
+        """The score below which 95% of random pairs of texts score; None without a calibration."""
+        if self.calibration is None:
+            return None
+        scores = self.calibration.random  # at evenly spaced percentiles
+        return float(np.interp(95, np.linspace(0, 100, len(scores)), scores))
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair if one of its candidates scores below `unrelated_below`."""
-        columns = list(self.scores.values()) if self.has_systems else [self.main]
-        return flag_unrelated(columns, self.unrelated_below)
+        bar = -np.inf if self.unrelated_below is None else self.unrelated_below
+        return _any(
+            [values < bar for values in self.scores.values()] if self.has_systems else [self.main < bar]
+        )
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair that is changed in any column."""
-        return flag_changed(list(self.changed.values()), len(self))
+        return _any([np.zeros(len(self), bool), *self.changed.values()])  # there may be no columns
 
 
 def explain_changed_pairs(

@@ -130,15 +130,9 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
         for i, row in enumerate(cells):
             for j, value in enumerate(row):
                 # Dark cells need a light text.
-                colour = "white" if value > 0.6 else INK
+                colour, middle = "white" if value > 0.6 else INK, (j + 0.5, i + 0.5)
                 axes.text(
-                    j + 0.5,
-                    i + 0.5,
-                    format_number(value, 2),
-                    ha="center",
-                    va="center",
-                    color=colour,
-                    fontsize=8,
+                    *middle, format_number(value, 2), ha="center", va="center", color=colour, fontsize=8
                 )
         return svg_element(figure)
 

@@ -53,10 +53,7 @@ def _one_by_one(values: Sequence[float]) -> str:
 
 
 def write_conclusions(
-    results: Sequence[MetricResult],
-    p: Floats,
-    pairs: int,
-    people: RaterAgreement | None,
+    results: Sequence[MetricResult], p: Floats, pairs: int, people: RaterAgreement | None
 ) -> list[str]:
     """Write the conclusions on one set of rated pairs.
 

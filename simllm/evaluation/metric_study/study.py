@@ -69,7 +69,7 @@ def run_study(
     sets = _load_sets(rated)
     # All models are loaded before the first set is scored, so that a wrong folder is found at once.
     trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
-    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    metrics, missing = registry.load_all(names, model)
     variants = model_variants.load_variants(model) if "rq2" in questions else []
     studies = []
     work = len(sets) * (len(metrics) + len(variants) + len(trained))
@@ -77,36 +77,19 @@ def run_study(
         for pairs in sets:
             for message in warnings_about(pairs):
                 warnings.warn(f"{pairs.name}: {message}", stacklevel=2)
+            values, lacking = _score_set(_with_progress(metrics, bar), pairs)
             # The original texts, because variants and checkpoints are learned metrics, which clean texts
             # themselves.
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
-            values, lacking = _score_set(_with_progress(metrics, bar), pairs)
-            studies.append(
-                _study_set(
-                    pairs,
-                    values,
-                    lacking,
-                    {metric.name: scores_of(metric) for metric in _with_progress(variants, bar)},
-                    [
-                        (
-                            m.updates,
-                            correlate_metric(
-                                m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs
-                            ),
-                        )
-                        for m in _with_progress(trained, bar)
-                    ],
-                    correlate_groups(pairs, values) if "rq5" in questions else [],
-                )
-            )
-    return Study(
-        studies,
-        {
-            metric.name: metric.signature
-            for metric in (*metrics, *variants, *(model.metric for model in trained))
-        },
-        missing,
-    )
+            of_variants = {metric.name: scores_of(metric) for metric in _with_progress(variants, bar)}
+            of_trained = [
+                (one.updates, correlate_metric(one.name, scores_of(one.metric), pairs))
+                for one in _with_progress(trained, bar)
+            ]
+            groups = correlate_groups(pairs, values) if "rq5" in questions else []
+            studies.append(_study_set(pairs, values, lacking, of_variants, of_trained, groups))
+    every = (*metrics, *variants, *(one.metric for one in trained))
+    return Study(studies, {metric.name: metric.signature for metric in every}, missing)
 
 
 def _load_sets(rated: Sequence[Path]) -> list[Ratings]:

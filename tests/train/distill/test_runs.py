@@ -11,13 +11,14 @@ import torch
 import yaml
 
 from simllm import InputError, SimLLM
+from simllm.io import output_file
 from simllm.model import saved_model
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, assert_same_weights, content, log
 from train.distill import teachers as teacher_models
 from train.distill.__main__ import prepare
 from train.distill.config import DistillConfig
-from train.distill.texts import digest
+from train.distill.texts import GROUPS
 from train.runtime.config import load
 from train.runtime.distributed import World
 
@@ -87,7 +88,7 @@ def test_targets_of_an_update_match_its_texts(config, prepared):
     task, facts = prepare(config("groups=5"), World())
     batch = task.imitation._make(2)
     files = prepared.glob("texts/*/groups.jsonl")
-    (file,) = [file for file in files if digest(file.parent) == facts["texts_sha256"]]
+    (file,) = [file for file in files if output_file.sha256_of(file.parent / GROUPS) == facts["texts_sha256"]]
     texts = [json.loads(line) for line in file.open()]
     chosen = [text for group in task.imitation.choose_groups(2) for text in texts[group]]
     tokenizer = task.metric.model.tokenizer

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from simllm import InputError
 from simllm.evaluation.contrast import deciding_word_pairs
+from simllm.io import output_file
 from simllm.text_cleaning import clean
 from train.distill.config import TextsConfig
-from train.distill.texts import LINES, digest, flatten, gather
+from train.distill.texts import GROUPS, LINES, flatten, gather
 
 NOTHING = frozenset()
 
@@ -42,7 +43,7 @@ def test_texts_depend_only_on_the_seed(sources, tmp_path):
     one, again = (gathered(tmp_path, chosen) for _ in range(2))
     other = gathered(tmp_path, chosen, seed=2)
     assert one == again != other
-    hashes = {digest(tmp_path / f"texts-{number}") for number in range(3)}
+    hashes = {output_file.sha256_of(tmp_path / f"texts-{number}" / GROUPS) for number in range(3)}
     assert len(hashes) == 2
 
 
