@@ -99,6 +99,25 @@ class RawReply:
     body: str
 
 
+class _Connection(http.client.HTTPConnection):
+    """A connection that sends head and body of a request at once: a fast server then wakes up once."""
+
+    holds_head = False
+    _head = b""
+
+    def send(self, data: Any) -> None:
+        """Send data; the head of a request waits for its body."""
+        if self.holds_head:
+            self._head, self.holds_head = data, False
+            return
+        head, self._head = self._head, b""
+        super().send(head + data)
+
+
+class _SecureConnection(_Connection, http.client.HTTPSConnection):
+    pass
+
+
 class EndpointClient:
     """Client of an OpenAI-compatible endpoint. Several threads may use it at the same time.
 
@@ -138,8 +157,8 @@ class EndpointClient:
         self._proxy = _proxy(parts)
         self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self._lock, self._closed = threading.Lock(), threading.Event()
-        self._idle: list[http.client.HTTPConnection] = []
-        self._busy: dict[http.client.HTTPConnection, float] = {}  # with the time at which each is ended
+        self._idle: list[_Connection] = []
+        self._busy: dict[_Connection, float] = {}  # with the time at which each is ended
         self._watcher: threading.Thread | None = None
         self._is_reached, self._pause_ends = False, 0.0
 
@@ -242,6 +261,7 @@ class EndpointClient:
             headers |= _proxy_headers(self._proxy)
         connection, is_usable = self._take(ends), False
         try:
+            connection.holds_head = True
             connection.request("POST", target, body, headers)
             response = connection.getresponse()
             data, is_whole = _read(response)
@@ -250,7 +270,7 @@ class EndpointClient:
         finally:
             self._give_back(connection, is_usable)
 
-    def _take(self, ends: float) -> http.client.HTTPConnection:
+    def _take(self, ends: float) -> _Connection:
         """Take an idle connection, or make one; it is interrupted at the time `ends`."""
         while True:
             with self._lock:
@@ -268,18 +288,18 @@ class EndpointClient:
             raise _stopped()
         return connection
 
-    def _connect(self, ends: float) -> http.client.HTTPConnection:
+    def _connect(self, ends: float) -> _Connection:
         """Open a connection to the server, or to the proxy that the environment names, before a time ends."""
         place = self._proxy or self._address
         host, port = place.hostname or "", _port(place)
-        connection: http.client.HTTPConnection
+        connection: _Connection
         if self._context:
-            connection = http.client.HTTPSConnection(host, port, timeout=_CONNECTION, context=self._context)
+            connection = _SecureConnection(host, port, timeout=_CONNECTION, context=self._context)
             if self._proxy:
                 own = self._address
                 connection.set_tunnel(own.hostname or "", _port(own), _proxy_headers(self._proxy))
         else:
-            connection = http.client.HTTPConnection(host, port, timeout=_CONNECTION)
+            connection = _Connection(host, port, timeout=_CONNECTION)
         with self._lock:
             self._busy[connection] = ends
             if self._watcher is None:
@@ -295,7 +315,7 @@ class EndpointClient:
             raise
         return connection
 
-    def _give_back(self, connection: http.client.HTTPConnection, is_usable: bool) -> None:
+    def _give_back(self, connection: _Connection, is_usable: bool) -> None:
         with self._lock:
             self._busy.pop(connection, None)
             if is_usable and not self._closed.is_set():

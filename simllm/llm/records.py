@@ -51,15 +51,15 @@ class JsonLinesLog:
         self._writing, self._syncing = threading.Lock(), threading.Lock()
         self._written = self._synced = 0
 
-    def append(self, row: dict[str, Any]) -> None:
-        """Append an object as a line."""
-        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+    def append(self, *rows: dict[str, Any]) -> None:
+        """Append objects as lines."""
+        lines = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
         try:
             with self._writing:
                 if self._file is None:
                     self._file = self._name.open("ab")
                     self._file.truncate(self._end)
-                self._file.write(line)
+                self._file.write(lines)
                 self._file.flush()
                 self._written += 1
                 own = self._written
@@ -171,12 +171,19 @@ class ReplyRecord:
 
     def keep(self, request: dict[str, Any], slot: Slot, reply: Reply) -> None:
         """Record a reply; wait until it is on the disk."""
-        row = {**_place(request, slot), **to_row(reply)}
+        self.keep_all([(request, slot, reply)])
+
+    def keep_all(self, replies: Iterable[tuple[dict[str, Any], Slot, Reply]]) -> None:
+        """Record replies with one wait for the disk."""
+        rows = {
+            self._key(request, slot): {**_place(request, slot), **to_row(reply)}
+            for request, slot, reply in replies
+        }
         if self._log is not None:
-            self._log.append(row)
-        key = self._key(request, slot)
-        self._rows[key] = row
-        self.lost.pop(key, None)
+            self._log.append(*rows.values())
+        self._rows |= rows
+        for key in rows:
+            self.lost.pop(key, None)
 
     def lose(self, request: dict[str, Any], slot: Slot, reason: str) -> None:
         """Record that a reply was lost even after retries; a later run may ask for it again."""

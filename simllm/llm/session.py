@@ -120,7 +120,13 @@ class Session:
         """
         if (known := self.find(question)) is not None:
             return known
-        request, recorded = self._request(question)
+        reply = self._fetch(question)
+        self.record.keep(*self.place_of(question), reply)
+        return reply
+
+    def _fetch(self, question: Question) -> Reply:
+        """Return the reply of the endpoint, which is not on record yet."""
+        request = self._request(question)[0]
         if self._client is None:
             raise InputError(f"{self.record.file}: has no reply to this request ({question.slot})")
         self._budget.wait(self._stopped)
@@ -130,7 +136,6 @@ class Session:
         except RefusedRequestError as error:
             reply = Reply(None, failure=str(error))
         reply = replace(self._with_label(reply), seconds=round(time.monotonic() - begun, 3))
-        self.record.keep(recorded, question.slot, reply)
         self._budget.spend(reply)
         with self._counting:
             self.asked += 1
@@ -183,6 +188,9 @@ class Session:
     def _ask_waiting(self, questions: Sequence[Question]) -> Generator[tuple[Question, Reply | str]]:
         """Yield each question with its reply, or with the reason why the reply was lost."""
         left, taking, is_over = iter(questions), threading.Lock(), threading.Event()
+        # Workers go on while a thread of its own writes: all that arrived meanwhile share one wait for the
+        # disk, and no slow user of the replies keeps them from it.
+        arrived = SimpleQueue[tuple[Question, Reply | BaseException] | None]()
         results = SimpleQueue[tuple[Question, Reply | BaseException] | None]()
 
         def work() -> None:
@@ -192,13 +200,30 @@ class Session:
                 if question is None:
                     break
                 try:
-                    results.put((question, self.ask(question)))
+                    arrived.put((question, self._fetch(question)))
                 except BaseException as error:
-                    results.put((question, error))
-            results.put(None)
+                    arrived.put((question, error))
+            arrived.put(None)
+
+        def write() -> None:
+            working = count
+            while working:
+                batch = [arrived.get()]
+                while not arrived.empty():
+                    batch.append(arrived.get())
+                replies = [(found[0], found[1]) for found in batch if found and isinstance(found[1], Reply)]
+                try:
+                    self.record.keep_all((*self.place_of(question), reply) for question, reply in replies)
+                except BaseException as error:
+                    results.put((questions[0], error))
+                    return
+                for found in batch:
+                    results.put(found)
+                working -= batch.count(None)
 
         count = min(self.model.parallel, len(questions))
         threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+        threads.append(threading.Thread(target=write, daemon=True))
         for thread in threads:
             thread.start()
         working, in_a_row = count, 0

@@ -11,11 +11,14 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import socket
 import tempfile
 import time
 from pathlib import Path
 
 from simllm.llm import Model, generate
+from simllm.llm.records import ReplyRecord
+from simllm.llm.session import Question, Session
 from tests.benchmarks import machine
 
 PARALLEL = 64
@@ -80,21 +83,18 @@ def own_rate(port, requests):
     body = json.dumps(Model(model="M").request(TEMPLATE.replace("{{ code }}", CODE))).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     request = head % len(body) + body
-    left = iter(range(requests))
-
-    async def ask():
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for _ in left:
-            writer.write(request)
-            await read_message(reader)
-        writer.close()
-
-    async def run():
-        begun = time.perf_counter()
-        await asyncio.gather(*(ask() for _ in range(PARALLEL)))
-        return requests / (time.perf_counter() - begun)
-
-    return asyncio.run(run())
+    connections = [socket.create_connection(("127.0.0.1", port)) for _ in range(PARALLEL)]
+    begun = time.perf_counter()
+    for connection in connections:
+        connection.sendall(request)
+    for number in range(requests):
+        connection = connections[number % PARALLEL]
+        left = len(ANSWER)
+        while left:
+            left -= len(connection.recv(left))
+        if number + PARALLEL < requests:
+            connection.sendall(request)
+    return requests / (time.perf_counter() - begun)
 
 
 def items(count):
@@ -109,14 +109,12 @@ def rates(folder, delay, requests):
     """Measure the endpoint's own rate, and the rate of the engine, which records each reply on the disk."""
     with Endpoint(delay) as port:
         own = own_rate(port, requests)
-        times = []
-        generate(
-            items(requests), TEMPLATE, model_at(port),
-            output=Path(folder) / f"rate-{delay}.jsonl",
-            progress=lambda now: times.append((time.perf_counter(), now.done)),
-        )  # fmt: skip
-    (first, before), (last, after) = times[0], times[-1]
-    rate = (after - before) / (last - first)
+        questions = [Question(f"# {number}\n{CODE}") for number in range(requests)]
+        record = ReplyRecord(Path(folder) / f"rate-{delay}.jsonl")
+        with Session(model_at(port), record) as session:
+            begun = time.perf_counter()
+            assert sum(1 for _ in session.ask_all(questions)) == requests
+            rate = requests / (time.perf_counter() - begun)
     return {"own rate": own, "rate": rate, "share": rate / own}
 
 
