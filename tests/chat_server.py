@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ChatServer:
-    """A server for tests that answers as a chat model: its address, its replies and the requests it got.
+    """A server for tests that answers as a model: its address, its replies and the requests it got.
 
     Attributes:
         url: The address.
@@ -25,7 +25,9 @@ class ChatServer:
         self.url, self.requests = "", []
         self.reply = lambda prompt: "Yes."
         self.whole, self.delay = False, 0.0
-        self.usage = lambda body: {"prompt_tokens": 10 * len(body["messages"]), "completion_tokens": 7}
+        self.usage = lambda body: {
+            "prompt_tokens": 10 * len(body.get("messages", "1")), "completion_tokens": 7
+        }  # fmt: skip
 
 
 class _Server(ThreadingHTTPServer):
@@ -50,13 +52,15 @@ def chat_server():
             state.requests.append((self.path, dict(self.headers), body))
             if state.delay:
                 time.sleep(state.delay)
-            reply = state.reply(body if state.whole else body["messages"][-1]["content"])
+            prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+            reply = state.reply(body if state.whole else prompt)
             if reply is None:
                 self.close_connection = True
                 return
             if isinstance(reply, str):
-                content = {"choices": [{"message": {"role": "assistant", "content": reply}}]}
-                content |= {"usage": state.usage(body)}
+                choice = {"message": {"role": "assistant", "content": reply}}
+                choice = choice if "messages" in body else {"text": reply}
+                content = {"choices": [{**choice, "finish_reason": "stop"}], "usage": state.usage(body)}
                 reply = 200, {}, json.dumps(content).encode()
             status, headers, data = reply
             self.send_response(status)

@@ -19,6 +19,7 @@ _END_OF_THINKING = re.compile(
     r"\A.*</(?:think|thinking|thought|reasoning)>|\A.*<\|channel\|>final<\|message\|>",
     re.IGNORECASE | re.DOTALL,
 )
+_SIGN = re.compile(r"[^\w\n]")
 _SENTENCE_END = re.compile(r"[.!?:;]\s")
 _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\bis\b)", re.IGNORECASE)
 
@@ -64,8 +65,11 @@ def _find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
     text = text[begin:]
     # A match takes all signs before a word with it, so that no sign is looked at twice: a reply may be long.
     ends = r"[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\()"
+    # The sign of a label such as "-1" is part of the label.
+    whole = word.replace("?P<label>", "?:")
+    sign = rf"(?:(?!{whole})[^\w\n])" if any(map(_SIGN.match, labels)) else r"[^\w\n]"
     steps = re.finditer(
-        rf"(?P<signs>[^\w\n]*+)(?:_*+{word}(?={ends})|\w++|\n|\Z)", text, re.IGNORECASE | re.MULTILINE
+        rf"(?P<signs>{sign}*+)(?:_*+{word}(?={ends})|\w++|\n|\Z)", text, re.IGNORECASE | re.MULTILINE
     )
     alone = [step for step in steps if step["label"] and _begins_sentence(text, step.start(), step["signs"])]
     every = alone or list(re.finditer(word, text, re.IGNORECASE))
@@ -141,8 +145,8 @@ def label_probabilities(places: Sequence[Place], labels: Sequence[str]) -> Label
                 masses[fitting[0]] += mass
             elif fitting:
                 whole = [label for label in fitting if _stripped(read, labels) == label.lower()]
-                # An empty token, or the last one, ends the answer: after "no", the label is not "no change".
-                if whole and (token == "" or token == place.token):
+                # An empty token ends the answer: after "no", the label is not "no change".
+                if whole and token == "":
                     masses[whole[0]] += mass
                 else:
                     unresolved += mass

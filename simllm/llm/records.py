@@ -53,6 +53,8 @@ class JsonLinesLog:
 
     def append(self, *rows: dict[str, Any]) -> None:
         """Append objects as lines."""
+        if not rows:
+            return
         lines = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
         try:
             with self._writing:

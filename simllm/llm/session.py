@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.llm.answers import places_of_label
 from simllm.llm.endpoint import EndpointClient, LostReplyError, RefusedRequestError, StoppedError
 from simllm.llm.limits import RequestBudget
@@ -146,7 +146,8 @@ class Session:
         if not self._logprobs or reply.text is None:
             return replace(reply, places=None)
         if reply.places is None:
-            raise InputError("the endpoint sends no log-probabilities; ask without them")
+            message = "{logprobs}: the endpoint sends no log-probabilities; leave it out, or use another"
+            raise OptionError(message)
         return replace(reply, places=places_of_label(reply.text, reply.places, self._labels))
 
     def ask_all(self, questions: Iterable[Question]) -> Generator[tuple[Question, Reply]]:
@@ -188,6 +189,7 @@ class Session:
     def _ask_waiting(self, questions: Sequence[Question]) -> Generator[tuple[Question, Reply | str]]:
         """Yield each question with its reply, or with the reason why the reply was lost."""
         left, taking, is_over = iter(questions), threading.Lock(), threading.Event()
+        lost_in_a_row = list[LostReplyError]()
         # Workers go on while a thread of its own writes: all that arrived meanwhile share one wait for the
         # disk, and no slow user of the replies keeps them from it.
         arrived = SimpleQueue[tuple[Question, Reply | BaseException] | None]()
@@ -199,10 +201,19 @@ class Session:
                     question = next(left, None)
                 if question is None:
                     break
+                result: Reply | BaseException
                 try:
-                    arrived.put((question, self._fetch(question)))
+                    result = self._fetch(question)
                 except BaseException as error:
-                    arrived.put((question, error))
+                    result = error
+                if isinstance(result, LostReplyError) and not isinstance(result, StoppedError):
+                    lost_in_a_row.append(result)
+                else:
+                    lost_in_a_row.clear()
+                # No new requests; replies under way may cost money, and are waited for.
+                if isinstance(result, StoppedError) or len(lost_in_a_row) >= _MOST_LOST:
+                    is_over.set()
+                arrived.put((question, result))
             arrived.put(None)
 
         def write() -> None:
@@ -226,8 +237,8 @@ class Session:
         threads.append(threading.Thread(target=write, daemon=True))
         for thread in threads:
             thread.start()
-        working, in_a_row = count, 0
-        stopped: StoppedError | None = None
+        working = count
+        stopped: LostReplyError | None = None
         try:
             while working:
                 if (found := results.get()) is None:
@@ -235,16 +246,10 @@ class Session:
                     continue
                 question, result = found
                 if isinstance(result, Reply):
-                    in_a_row = 0
                     yield question, result
                 elif isinstance(result, StoppedError):
-                    # No new requests; replies under way may cost money, and are waited for.
                     stopped = result
-                    is_over.set()
                 elif isinstance(result, LostReplyError):
-                    in_a_row += 1
-                    if in_a_row >= _MOST_LOST:
-                        raise LostReplyError(f"the endpoint is lost: {result}")
                     yield question, str(result)
                 else:
                     raise result
@@ -255,3 +260,5 @@ class Session:
                 thread.join()
         if stopped:
             raise stopped
+        if len(lost_in_a_row) >= _MOST_LOST:
+            raise LostReplyError(f"the endpoint is lost: {lost_in_a_row[-1]}")
