@@ -50,15 +50,15 @@ class SplitPlan:
 
 def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
     """Split n items; return (n,) texts: "train", "validation" or "test", or the number of the fold from 1."""
-    for name in (*plan.stratify, *([plan.group] if plan.group else [])):
+    columns = (*plan.stratify, *([plan.group] if plan.group else []))
+    for name in columns:
         if name not in rows:
             raise InputError(f"no column {name}; there are {', '.join(map(str, rows.columns))}")
     if plan.method not in METHODS:
         raise InputError(f"method {plan.method!r}: expected {', '.join(METHODS)}")
-    # The range of numpy's seeds.
-    if not 0 <= plan.seed < 2**32:
+    if not 0 <= plan.seed < 2**32:  # the range of numpy's seeds
         raise InputError(f"seed {plan.seed}: expected a number from 0 to 2^32 - 1")
-    for name in (*plan.stratify, *([plan.group] if plan.group else [])):
+    for name in columns:
         if (empty := rows[name].isna()).any():
             raise InputError(f"row {int(empty.to_numpy().argmax()) + 1}: nothing under {name}")
     if plan.method == "leave-one-out" and (plan.group or plan.stratify):
