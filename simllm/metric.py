@@ -11,10 +11,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+import simllm
 from simllm.errors import InputError
 from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import saved_model
-from simllm.model.engines import default_device, make_engine, prepare_module, usable_device
+from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device
 from simllm.model.pooling import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
 from simllm.scoring import embedding, token_matching, tokens
@@ -27,7 +28,6 @@ from simllm.scoring.scores import (
     chunks,
     concatenate,
     score_in_chunks,
-    score_signature,
 )
 from simllm.scoring.token_matching import TokenScorer
 from simllm.scoring.tokens import (
@@ -36,7 +36,6 @@ from simllm.scoring.tokens import (
     about_empty_pairs,
     about_truncated,
     about_unreadable,
-    count_unreadable,
     text_list,
 )
 
@@ -93,16 +92,17 @@ class SimLLM:
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
+        self.longest = self.model.encoder.config.max_length  # tokens in one input of the model
         if on_long not in tokens.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(tokens.ON_LONG)}")
-        device = default_device() if device is None else usable_device(device)
-        self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self._similarity = None if self.by_token else get_similarity(self.similarity)
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
             raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
+        device = default_device() if device is None else usable_device(device)
+        self.engine = Engine(self.model.encoder.to(device), mode)
         # The calibration was measured with the pooling and similarity of the model folder.
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
@@ -197,7 +197,7 @@ class SimLLM:
             return np.empty((0, self.model.encoder.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
         long = about_truncated(len(texts), len(tokenized.long), self.longest, self.on_long)
-        for message in [*long, *about_unreadable(len(texts), count_unreadable(texts, tokenized))]:
+        for message in [*long, *about_unreadable(len(texts), tokenized.unreadable)]:
             warnings.warn(message, stacklevel=2)
         return embedding.embed(self.engine, tokenized, self._pool)
 
@@ -235,20 +235,26 @@ class SimLLM:
         self, frequencies: Frequencies | None, pooling: str | None = None, similarity: str | None = None
     ) -> str:
         """Build the signature; `frequencies` are None if `score` counts them in the references."""
-        return score_signature(
-            self.model,
-            pooling or self.pooling,
-            similarity or self.similarity,
-            self.mode,
-            self.on_long,
-            with_head=self.head is not None,
-            frequencies=frequencies,
-        )
-
-    @property
-    def longest(self) -> int:
-        """Largest number of tokens in one input of the model."""
-        return int(self.model.encoder.config.max_length)
+        similarity = similarity or self.similarity
+        # Similarities that match tokens use neither pooling nor meaning head; the others use no frequencies.
+        by_token = similarity in token_matching.TOKEN_SIMILARITIES
+        parts = {
+            "model": self.model.hash,
+            "tokenizer": self.model.tokenizer.hash,
+            "pooling": "none" if by_token else pooling or self.pooling,
+            "similarity": similarity,
+            "dtype": str(MODES[self.mode]).removeprefix("torch."),
+            "max_length": self.longest,
+        }
+        if self.head and not by_token:
+            parts["head"] = self.model.head_hash
+        if by_token:
+            parts["frequencies"] = frequencies.hash if frequencies else "references"
+        # "truncate" and "error" give equal scores wherever they give scores.
+        if self.on_long == "window":
+            parts["long"] = "window"
+        parts["version"] = simllm.__version__
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
 
     def warnings_about(self, scores: Scores) -> tuple[str, ...]:
         """Return warnings about texts that are too long for the model, or that cleaning left empty."""

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from itertools import takewhile
-from types import ModuleType
 from typing import Any, NoReturn
 
 import simllm
@@ -63,7 +62,7 @@ COMMANDS = {
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Parse the words after `simllm`; the attribute `run` of the result runs the subcommand.
+    """Parse the words after `simllm`; the attribute `module` of the result is that of the subcommand.
 
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
@@ -148,18 +147,13 @@ def _complete(name: str, command: _Parser) -> None:
     actions = command._actions
     given = shared_options.defaults(module.Options)
     command.set_defaults(
-        run=partial(_run, module),
+        module=module,
         # Texts are never taken for paths.
         text_arguments=[one.dest for one in actions if not one.option_strings and one.type is None],
         walked=getattr(module, "WALKED", ()),
         flags={one.dest: one.option_strings[-1] for one in actions if one.option_strings},
         **{one.dest: given[one.dest] for one in actions if one.dest in given},
     )
-
-
-def _run(module: ModuleType, parsed: argparse.Namespace) -> int | None:
-    """Run the command of a module with its parsed options."""
-    return module.run(shared_options.take(module.Options, vars(parsed)))
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:

@@ -144,12 +144,10 @@ def write_for_pairs(
     metrics: Mapping[str, object],
     signature: str,
 ) -> None:
-    """Write the report about the pairs of one system, if `--report` asks for it.
+    """Write the report about the pairs of one system.
 
     Scores and metrics are by column. The histogram and the means of groups are those of the first column.
     """
-    if options.report is None:
-        return
     from simllm.analysis.score_report import ScoredPairs
     from simllm.metric import SimLLM
     from simllm.scoring.scores import Scores

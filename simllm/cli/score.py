@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm.cli import report_option, results, score_by_metrics, shared_options
+from simllm.cli import report_option, results, score_by_metrics, score_files, shared_options
 from simllm.cli.report_option import Groups
 from simllm.cli.score_options import Options as Options
 from simllm.cli.score_options import add_options as add_options
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from simllm.metric import SimLLM
     from simllm.scoring.frequencies import Frequencies
     from simllm.scoring.scores import Scores
-    from simllm.scoring.table import Chunk
+    from simllm.scoring.table import Chunk, ScoreTable
 
-_SHOWN = 5  # warnings about single tables of several files
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
@@ -50,7 +49,7 @@ def run(options: Options) -> None:
     several = _matching_files(options.jsonl)
     options.check(has_several_files=bool(several))
     if several:
-        _score_files(options, several)
+        score_files.run(options, several)
         return
     source = _choose_source(options)
     output_file.check_output(options.output, options.overwrite or options.resume)
@@ -60,6 +59,18 @@ def run(options: Options) -> None:
         _score(options, source, groups)
     else:
         score_by_metrics.run(options, source, groups)
+
+
+def _matching_files(pattern: Path | None) -> list[Path]:
+    """Find the files that the value of `--jsonl` matches, sorted; none if the value is not a glob pattern."""
+    # A file may be called "a[1].jsonl".
+    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
+        return []
+    matches = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
+    found = [path for path in matches if not path.is_dir()]
+    if not found:
+        raise InputError(f"{pattern}: no file matches")
+    return found
 
 
 def _choose_source(options: Options) -> PairSource:
@@ -88,7 +99,8 @@ def _choose_source(options: Options) -> PairSource:
     if all(map(os.path.isfile, options.texts)):
         message = "both texts are names of files, and the names themselves are scored; -c and -r read files"
         warnings.warn(message, stacklevel=2)
-    return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
+    pair = PairWithId(*map(encodable, options.texts))
+    return PairSource(lambda: iter([pair]), ())
 
 
 def _score(options: Options, source: PairSource, groups: Groups) -> None:
@@ -104,7 +116,9 @@ def _score(options: Options, source: PairSource, groups: Groups) -> None:
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
-    from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
+    # Not before the input is known to be good: torch is slow.
+    from simllm.metric import SimLLM
+    from simllm.scoring.table import ScoreTable
 
     metric = SimLLM(
         options.model,
@@ -114,23 +128,26 @@ def _score(options: Options, source: PairSource, groups: Groups) -> None:
         on_long=options.on_long,
         frequencies=_frequencies(options.frequencies),
     )
-    metric.no_scores.on(options.shown_scale)  # a wrong scale is refused now, not after an hour
+    form = tables.format_for(options.format, options.output)
+    table = ScoreTable(options.shown_scale, form, options.id_field is not None, metric.no_scores)
     if metric.by_token and metric.frequencies is None and source.repeatable:
         metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
     # The report shows all pairs, which then do not fit into constant memory.
     pairs = list(source.rows()) if options.report else []
     rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
     if target:
-        scores = _write_resumably(options, metric, rows, total, source.messages, target)
+        scores = _write_resumably(options, table, metric, rows, total, source.messages, target)
     else:
         chunks = _with_bar(options, metric.stream(rows), total)
-        scores = _write(options, metric, chunks, source.messages)
-    signature = scores.signature
-    report_option.write_for_pairs(options, groups, pairs, {"score": scores}, {"score": metric}, signature)
+        scores = _write(options, table, metric, chunks, source.messages)
+    if options.report:
+        signature = scores.signature
+        report_option.write_for_pairs(options, groups, pairs, {"score": scores}, {"score": metric}, signature)
 
 
 def _write_resumably(
     options: Options,
+    table: ScoreTable,
     metric: SimLLM,
     rows: Iterator[PairWithId],
     total: int | None,
@@ -155,7 +172,8 @@ def _write_resumably(
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file.check_output(target, options.overwrite)  # another program may have just written it
-        scores = _write(options, metric, score_table.read_chunks(partial, metric.no_scores), messages)
+        chunks = score_table.read_chunks(partial, metric.no_scores)
+        scores = _write(options, table, metric, chunks, messages)
         partial.remove()
     return scores
 
@@ -171,16 +189,19 @@ def _refuse_finished_run(output: Path) -> None:
     )
 
 
-def _write(options: Options, metric: SimLLM, chunks: Iterable[Chunk], messages: Sequence[str]) -> Scores:
+def _write(
+    options: Options,
+    table: ScoreTable,
+    metric: SimLLM,
+    chunks: Iterable[Chunk],
+    messages: Sequence[str],
+) -> Scores:
     """Write a table of all pairs, which come in order and in chunks; return all scores.
 
     `messages` are warnings about the input.
     """
     from simllm.scoring.scores import concatenate
-    from simllm.scoring.table import ScoreTable
 
-    scale, form = options.shown_scale, tables.format_for(options.format, options.output)
-    table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)
     parts: list[Scores] = []
     equal = EqualPairs()
 
@@ -194,12 +215,14 @@ def _write(options: Options, metric: SimLLM, chunks: Iterable[Chunk], messages: 
         scores = concatenate(parts, metric.no_scores)
         return replace(scores, warnings=(*messages, *equal.warnings(), *metric.warnings_about(scores)))
 
-    tables.write_chunks(table.columns, rows(), lambda: table.summary(all_scores()), form, options.output)
+    tables.write_chunks(
+        table.columns, rows(), lambda: table.summary(all_scores()), table.format, options.output
+    )
     scores = all_scores()
     results.tell(scores.warnings)
     count = len(scores.values)
-    mean = f"mean {scale} score", float(scores.on(scale).mean())
-    shared_options.print_mean(options, form, count, mean, scores.signature)
+    mean = f"mean {table.scale} score", float(scores.on(table.scale).mean())
+    shared_options.print_mean(options, table.format, count, mean, scores.signature)
     return scores
 
 
@@ -215,58 +238,3 @@ def _frequencies(file: Path | None) -> Frequencies | None:
     from simllm.scoring.frequencies import Frequencies
 
     return Frequencies.load(file) if file else None
-
-
-def _matching_files(pattern: Path | None) -> list[Path]:
-    """Find the files that the value of `--jsonl` matches, sorted; none if the value is not a glob pattern."""
-    # A file may be called "a[1].jsonl".
-    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
-        return []
-    matches = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
-    found = [path for path in matches if not path.is_dir()]
-    if not found:
-        raise InputError(f"{pattern}: no file matches")
-    return found
-
-
-def _score_files(options: Options, sources: list[Path]) -> None:
-    """Score several files of JSON lines, write a table for each, and print a table with the mean score of
-    each.
-    """
-    if options.output is None:
-        raise InputError("expected -o FOLDER: each of the files gets a table there")
-    if options.actors is not None and options.actors < 1:
-        raise InputError(f"--actors {options.actors}: expected a whole number from 1")
-    form = options.format or "tsv"
-    if form == "text":
-        raise InputError("--format text: several files give tsv or json")
-    from simllm.analysis import sharded_scoring
-    from simllm.analysis.sharded_scoring import RayScoring, ShardSettings
-
-    engine = sharded_scoring.score_here
-    if options.engine == "ray":
-        engine = RayScoring(options.address, options.actors)
-    frequencies = None if options.frequencies is None else str(options.frequencies)
-    given = {"frequencies": frequencies, "scale": options.shown_scale, "format": form}
-    settings = shared_options.take(ShardSettings, vars(options) | given)
-    with shared_options.progress(options, " files") as progress:
-        summary = sharded_scoring.score_shards(sources, options.output, settings, engine, progress)
-    told = [f"{name}: {text}" for name, row in summary["tables"].items() for text in row.get("warnings", [])]
-    more = [f"and {len(told) - _SHOWN} more, in summary.json"] if told[_SHOWN:] else []
-    for message in (*told[:_SHOWN], *more):
-        warnings.warn(message, stacklevel=2)
-    table, shown = _table_of_files(summary["tables"]), tables.format_for(None, None)
-    tables.write(table, shown, None)
-    facts = table.summary
-    mean = f"mean {options.shown_scale} score", facts["mean"]
-    shared_options.print_mean(options, shown, facts["pairs"], mean, facts["signature"])
-
-
-def _table_of_files(scored: dict[str, Any]) -> tables.Table:
-    """Make a table with the pairs and the mean score of each file, from the facts about each output file."""
-    rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
-    # The mean of the files' means would weigh a pair in a small file more.
-    pairs = sum(count for _, count, _ in rows)
-    facts = {"pairs": pairs, "mean": sum(count * mean for _, count, mean in rows) / pairs}
-    signatures = {row["signature"] for row in scored.values()}
-    return tables.Table(("file", "pairs", "mean"), rows, {**facts, "signature": " ".join(sorted(signatures))})

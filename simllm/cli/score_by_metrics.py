@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from simllm.cli import report_option, results, shared_options
 from simllm.cli.report_option import Groups
+from simllm.cli.score_options import FOR_CODE
 from simllm.errors import InputError
 from simllm.io import packages, tables
 from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, shown_id
@@ -65,7 +66,8 @@ def run(options: Options, source: PairSource, groups: Groups) -> None:
             options, form, known, (f"mean {name}", summary[f"mean {name}"]), scores.signature
         )
     signatures = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
-    report_option.write_for_pairs(options, groups, read.rows, scored, metrics, signatures)
+    if options.report:
+        report_option.write_for_pairs(options, groups, read.rows, scored, metrics, signatures)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def _read(options: Options, source: PairSource, chosen: Sequence[str]) -> _Read:
     from simllm.metrics.interface import Example
 
     if not any(map(registry.is_code_metric, chosen)):
-        options.refuse_code_options()
+        shared_options.refuse(options, *FOR_CODE)
         rows = list(source.rows())
         return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
     if options.jsonl is None:

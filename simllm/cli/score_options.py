@@ -10,6 +10,12 @@ from simllm.cli import report_option, shared_options
 from simllm.cli.report_option import PairOptions
 from simllm.errors import InputError
 
+# Options that only metrics for code use, and what is wrong with them elsewhere.
+FOR_CODE = (
+    ("source_field", "language", "as_published", "largest_tree"),
+    "goes with metrics for code in --metrics",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(PairOptions):
@@ -55,7 +61,7 @@ class Options(PairOptions):
             only_json = ("candidate_field", "reference_field", "id_field")
             shared_options.refuse(self, only_json, "goes with --jsonl FILE")
         if self.metrics is None:
-            self.refuse_code_options()
+            shared_options.refuse(self, *FOR_CODE)
         if has_several_files:
             if self.texts:
                 raise InputError("TEXT does not go with several files in --jsonl")
@@ -69,11 +75,6 @@ class Options(PairOptions):
         if self.metrics is not None:
             learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "scale", "measure"]
             shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
-
-    def refuse_code_options(self) -> None:
-        """Refuse options that only metrics for code use."""
-        code = ("source_field", "language", "as_published", "largest_tree")
-        shared_options.refuse(self, code, "goes with metrics for code in --metrics")
 
 
 def add_options(score: argparse.ArgumentParser) -> None:

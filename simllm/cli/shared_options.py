@@ -1,12 +1,9 @@
-"""Shared parts of the subcommands: common options, protection of the input, metrics, and result tables."""
+"""Shared parts of the subcommands: common options, metrics, and result tables."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import glob
-import os
-import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,15 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simllm.cli import results
 from simllm.errors import InputError
-from simllm.io import output_file, packages, partial_file, tables
-from simllm.io.output_folder import OutputFolder
+from simllm.io import tables
 
 if TYPE_CHECKING:
     from simllm.metrics.interface import Metric, ScoreFunction
 
 MODEL = ("FOLDER", "a model folder; default: the included one")
 OUTPUT = ("FILE", "write to FILE, not to stdout")
-_FILES, _FOLDERS = ("output", "report"), ("out", "web")  # the options that name what a command writes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,75 +110,6 @@ def _output_file(name: str) -> Path | None:
     if not name:
         raise argparse.ArgumentTypeError("expected a file name, not an empty text")
     return None if name == "-" else Path(name)
-
-
-@contextlib.contextmanager
-def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
-    """Protect what a command reads and writes while the command runs.
-
-    First, every path that an option names is compared with the outputs. Then the output files are locked.
-    Commands that write folders lock the folders themselves.
-
-    Raises:
-        InputError: An output would replace something that the command reads, or another process is writing
-            it.
-    """
-    given = vars(options)
-    files = [path for name in _FILES if (path := given.get(name)) is not None]
-    folders = [path for name in _FOLDERS if (path := given.get(name)) is not None]
-    inputs = _named_paths(options) if files or folders else []
-    for folder in folders:
-        OutputFolder(folder).check()
-        target = output_file.real(folder)
-        # A folder inside a folder that is read replaces nothing; some commands refuse it all the same.
-        inside = [path for path in inputs if output_file.is_above(target, output_file.real(path))]
-        OutputFolder(folder).check_apart(inside)
-    with contextlib.ExitStack() as locks:
-        for file in {output_file.real(file): file for file in files}.values():  # no file is locked twice
-            if _is_folder(file):
-                continue  # a command that expects a file refuses the folder
-            output_file.check_unread(file, inputs)
-            target, mode = output_file.real(file), output_file.mode_of(file)
-            # A partial file may lie in a folder that is read: an earlier run of the same command wrote it.
-            no_folders = (path for path in inputs if not _is_folder(path))
-            output_file.check_unread(partial_file.path_of(target), no_folders)
-            if os.access(target.parent, os.W_OK) and (mode == 0 or stat.S_ISREG(mode)):
-                # A lock of its own, because a command that resumes holds the usual one for its partial file.
-                locks.enter_context(output_file.locked(target, ".output.lock"))
-        yield
-
-
-def _is_folder(path: Path) -> bool:
-    return stat.S_ISDIR(output_file.mode_of(path))
-
-
-def _named_paths(options: argparse.Namespace) -> list[Path]:
-    """Return the files and folders that options name for reading, the default model included."""
-    found = list[Path]()
-    # All options rather than a list of them: a new option that names a file is protected, too.
-    for name, value in vars(options).items():
-        if name in (*_FILES, *_FOLDERS, *options.text_arguments):
-            continue
-        paths = [path for one in (value if isinstance(value, list) else [value]) for path in _paths_in(one)]
-        found += (path for path in paths if name not in options.walked or not _is_folder(path))
-    # None means the included model; a command without --model has no such attribute.
-    if getattr(options, "model", "") is None:
-        found.append(packages.default_model())
-    return found
-
-
-def _paths_in(value: Any) -> list[Path]:
-    """Return the existing paths in the value of an option; a glob pattern gives those that it matches."""
-    if not isinstance(value, str | Path):
-        return []
-    whole = str(value)
-    # A path may stand in a list "A,NAME=PATH", which options such as --metrics take.
-    words = [whole, *whole.split(",")]
-    words += [word.partition("=")[2] for word in words]
-    found = [Path(word) for word in words if word and output_file.mode_of(Path(word))]
-    if isinstance(value, Path) and not found:
-        found = [value, *map(Path, glob.glob(whole, recursive=True))]  # noqa: PTH207 (also absolute patterns)
-    return found
 
 
 Result = TypeVar("Result")

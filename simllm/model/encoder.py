@@ -46,7 +46,7 @@ class RelativeBias(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.table = nn.Embedding(config.relative_attention_num_buckets, config.num_attention_heads)
-        self.longest = config.max_length
+        self.longest = config.max_position_embeddings  # no distance is as long
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Map (B, R) query positions and (B, C) key positions to the (B, H, R, C) bias."""
@@ -68,17 +68,12 @@ class RelativeBias(nn.Module):
         return near + per_sign * (distance > 0)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> Tensor:
-    """Compute softmax attention with a bias: softmax(q kᵀ / sqrt(D / H) + bias) v.
+# softmax(q kᵀ / sqrt(D / H) + bias) v, of queries (B, H, R, D / H), keys and values (B, H, C, D / H), and a
+# bias (B or 1, H, R, C), very negative where a key is hidden from a query. The result is (B, H, R, D / H).
+attention = F.scaled_dot_product_attention
 
-    Shapes: `q` and the result (B, H, R, D / H), `k` and `v` (B, H, C, D / H), `bias` (B or 1, H, R, C). A
-    very negative bias hides a key from a query.
-    """
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
-
-
-# A function of queries (B, H, R, D / H), keys and values (B, H, C, D / H); it returns (B, H, R, D / H).
-# It decides which query positions attend to which key positions, and adds the relative position bias.
+# The same function of q, k and v alone. It decides which query positions attend to which key positions, and
+# adds the relative position bias.
 AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -123,14 +118,6 @@ class Layer(nn.Module):
         return self.norm(x + self.dropout(self.down(self.activation(self.up(x)))))
 
 
-def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
-    """Select the last layer's part, (…, D), of (…, N * D) hidden states.
-
-    Weights of a linear layer that reads such states have the same order of columns, (outputs, N * D).
-    """
-    return states[..., -hidden_size:]
-
-
 class Encoder(nn.Module):
     """The MPNet encoder: an embedding layer, then transformer layers that share one relative position bias.
 
@@ -157,11 +144,6 @@ class Encoder(nn.Module):
             nn.init.zeros_(module.weight[module.padding_idx].data)
 
     @property
-    def device(self) -> torch.device:
-        """The torch device that holds the weights."""
-        return self.embeddings.token.weight.device
-
-    @property
     def attention_dropout(self) -> float:
         """Dropout probability of the attention weights; 0 in evaluation mode."""
         return self.config.attention_probs_dropout_prob if self.training else 0.0
@@ -175,14 +157,14 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """Encode (B, L) token ids with a (B, L) mask; return (B, L, N * D) states of the N last layers.
 
-        Without a mask, nothing is padding. `attention` takes the arguments of this module's `attention`.
+        Without a mask, nothing is padding. `attention` may replace that of PyTorch, with its arguments.
         """
         # One row for all texts, so that the bias is computed once.
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)
         if mask is not None:
             bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
-        attend = partial(attention, bias=bias, dropout=self.attention_dropout)
+        attend = partial(attention, attn_mask=bias, dropout_p=self.attention_dropout)
         return self.encode_rows(tokens, positions, tokens.shape[1], attend, last_layers)
 
     def encode_rows(

@@ -1,11 +1,10 @@
-"""The torch device on which the metric runs."""
+"""Engines: encoders that are ready for scoring, with the fastest operators of a precision and device."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeVar
 
@@ -36,11 +35,6 @@ def usable_device(device: str) -> str:
 
 
 CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
-
-
-def largest_batch(device: torch.device) -> int:
-    """Return the largest number of tokens in a batch, padding included."""
-    return CPU_BATCH if device.type == "cpu" else GPU_BATCH
 
 
 def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
@@ -77,13 +71,13 @@ def matmul_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    bias: Tensor,
-    dropout: float,
+    attn_mask: Tensor,
+    dropout_p: float = 0.0,
     softmax: Callable[[Tensor], Tensor] = _softmax,
 ) -> Tensor:
-    """Compute the same as `simllm.model.encoder.attention`, by two matrix products and without dropout."""
+    """Compute PyTorch's `scaled_dot_product_attention` by two matrix products, without dropout."""
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-    scores = torch.matmul(q, k.transpose(-1, -2)).mul_(1 / math.sqrt(q.shape[-1])).add_(bias)
+    scores = torch.matmul(q, k.transpose(-1, -2)).mul_(1 / math.sqrt(q.shape[-1])).add_(attn_mask)
     return torch.matmul(softmax(scores), v)
 
 
@@ -143,17 +137,17 @@ class PackedLinear(nn.Module):
     The activation, `none` or `gelu`, is part of the layer, which is faster than a second layer.
     """
 
+    forward: Callable[[Tensor], Tensor]
+
     def __init__(self, linear: nn.Linear, dtype: torch.dtype, activation: str = "none") -> None:
         super().__init__()
-        self.activation = activation
-        weight = linear.weight.detach().to(dtype)
         # The layout is the best one for batches of this size; other sizes work, too.
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, CPU_BATCH)
-        self.bias = linear.bias.detach().to(dtype)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply the layer and its activation."""
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], "none")
+        weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach().to(dtype), CPU_BATCH)
+        # Keywords, because the operator takes the weights after the input.
+        self.forward = partial(
+            torch.ops.mkldnn._linear_pointwise,
+            W=weight, B=linear.bias.detach().to(dtype), attr=activation, scalars=[], algorithm="none",
+        )  # fmt: skip
 
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -161,36 +155,6 @@ Module = TypeVar("Module", bound=nn.Module)
 # plain: the encoder itself, not a copy, so that the weights may change in training
 # exact: a copy in float32, packed for the CPU; fast: a copy in bfloat16, packed for the CPU
 MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
-
-
-@dataclass(frozen=True)
-class Engine:
-    """An encoder that is ready for scoring, with the attention function that suits its mode and device."""
-
-    encoder: Encoder
-    attention: Callable[..., Tensor] = attention
-
-    @property
-    def device(self) -> torch.device:
-        """The torch device that holds the encoder."""
-        return self.encoder.device
-
-    @property
-    def batch_tokens(self) -> int:
-        """Largest number of tokens in a batch, padding included."""
-        return largest_batch(self.device)
-
-    def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
-        """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""
-        return self.encoder(tokens, mask, self.attention, last_layers)
-
-
-def make_engine(encoder: Encoder, mode: str) -> Engine:
-    """Prepare an encoder for scoring in one of `MODES`, on the device that holds it."""
-    if mode not in MODES:
-        raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
-    is_fast_cpu = mode == "fast" and encoder.device.type == "cpu"
-    return Engine(prepare_module(encoder, mode), fast_attention if is_fast_cpu else attention)
 
 
 def prepare_module(module: Module, mode: str) -> Module:
@@ -203,3 +167,28 @@ def prepare_module(module: Module, mode: str) -> Module:
     dtype = MODES[mode]
     # Where the memo has a replacement, deepcopy takes it and does not copy the original weights first.
     return copy.deepcopy(module, packed_layers(module, dtype)).to(dtype)
+
+
+class Engine:
+    """An encoder that is ready for scoring in one of `MODES`, on the device that holds it.
+
+    Attributes:
+        attention: The attention function that suits mode and device.
+        device: The torch device that holds the encoder.
+    """
+
+    def __init__(self, encoder: Encoder, mode: str = "plain") -> None:
+        if mode not in MODES:
+            raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+        self.device = next(encoder.parameters()).device
+        self.encoder = prepare_module(encoder, mode)
+        self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention
+
+    @property
+    def batch_tokens(self) -> int:
+        """Largest number of tokens in a batch, padding included."""
+        return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
+
+    def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
+        """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""
+        return self.encoder(tokens, mask, self.attention, last_layers)

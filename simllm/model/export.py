@@ -17,9 +17,8 @@ from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.packages import missing_package
-from simllm.model.encoder import of_last_layer
 from simllm.model.engines import matmul_attention
-from simllm.model.pooling import get_pooling
+from simllm.model.pooling import get_pooling, of_last_layer
 from simllm.model.saved_model import BLOCK, TOKENIZER, SavedModel, are_blocks, to_blocks
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class MeaningHead(nn.Module):
     ) -> Tensor:
         """Predict (P,) logits from (P, L, W) and (P, M, W) outputs of `project`, and their masks.
 
-        `attention` takes the arguments of `simllm.model.encoder.attention`.
+        `attention` may replace that of PyTorch, with its arguments.
         """
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
         of_a = self._read(a, a_mask, b, b_mask, scores, attention)
@@ -96,7 +96,7 @@ class MeaningHead(nn.Module):
         x = self.compare(torch.cat([own, aligned, own - aligned, own * aligned, numbers], dim=-1))
         bias = self.relative_bias(positions, positions)
         bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
-        mix = partial(attention, bias=bias, dropout=0.0)
+        mix = partial(attention, attn_mask=bias)
         for layer in self.layers:
             x = layer(x, x.shape[1], mix)
         kept = mask[:, :, None]

@@ -16,6 +16,14 @@ from simllm.array_types import AnyFloats
 from simllm.errors import InputError
 
 
+def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
+    """Select the last layer's part, (…, D), of (…, N * D) hidden states.
+
+    Weights of a linear layer that reads such states have the same order of columns, (outputs, N * D).
+    """
+    return states[..., -hidden_size:]
+
+
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
     """Take the state of each text's first token, `<s>`."""
     return hidden[:, 0]

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.array_types import Floats, Floats32
-from simllm.model.encoder import of_last_layer
 from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.pooling import of_last_layer
 from simllm.model.saved_model import MeaningInfo
 from simllm.scoring.tokens import Ids, PairValues, Tokenized, Windows, split_pairs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-import simllm
 from simllm.errors import InputError
 from simllm.model.config import ScoreScale
-from simllm.model.engines import MODES
-from simllm.model.saved_model import SavedModel
-from simllm.scoring.frequencies import Frequencies
-from simllm.scoring.token_matching import TOKEN_SIMILARITIES
-from simllm.scoring.tokens import PairScorer, Tokenized, TooLongError, count_unreadable, score_empty_texts
+from simllm.scoring.tokens import PairScorer, Tokenized, TooLongError, score_empty_texts
 
 if TYPE_CHECKING:
     import pandas
@@ -31,40 +26,6 @@ DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning m
 def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return (n,) bool from (n,) scores and (n,) probabilities of the same meaning."""
     return (scores >= SIMILAR) & (same < DOUBTFUL)
-
-
-def score_signature(
-    model: SavedModel,
-    pooling: str,
-    similarity: str,
-    mode: str,
-    on_long: str,
-    with_head: bool,
-    frequencies: Frequencies | None,
-) -> str:
-    """Build the signature: `key:value` pairs joined by `|`, such as "similarity:cosine|dtype:float32".
-
-    `frequencies` is None if they are counted in the references of the scored pairs.
-    """
-    # Similarities that match tokens use neither pooling nor meaning head; the others use no frequencies.
-    by_token = similarity in TOKEN_SIMILARITIES
-    parts = {
-        "model": model.hash,
-        "tokenizer": model.tokenizer.hash,
-        "pooling": "none" if by_token else pooling,
-        "similarity": similarity,
-        "dtype": str(MODES[mode]).removeprefix("torch."),
-        "max_length": model.encoder.config.max_length,
-    }
-    if with_head and not by_token:
-        parts["head"] = model.head_hash
-    if by_token:
-        parts["frequencies"] = frequencies.hash if frequencies else "references"
-    # "truncate" and "error" give equal scores wherever they give scores.
-    if on_long == "window":
-        parts["long"] = "window"
-    parts["version"] = simllm.__version__
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
 
 
 SCALES = ("raw", "percentile", "rating", "same")
@@ -219,16 +180,11 @@ def score_in_chunks(
                 values=values,
                 same=same,
                 empty=empty,
-                unreadable=count_unreadable(_texts_of(chunk), texts),
+                unreadable=texts.unreadable,
                 truncated=len(texts.long),
                 deduplicated=texts.repeated,
             ),
         )
-
-
-def _texts_of(pairs: Sequence[Pair]) -> list[str]:
-    """Return the texts of n pairs: first the n candidates, then their n references."""
-    return [pair[side] for side in (0, 1) for pair in pairs]
 
 
 def _tokenize_chunk(
@@ -236,7 +192,7 @@ def _tokenize_chunk(
 ) -> tuple[list[Pair], Tokenized]:
     """Tokenize the 2n texts of a chunk; a text that is too long is named by its number among all pairs."""
     try:
-        return chunk, tokenize(_texts_of(chunk))
+        return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])
     except TooLongError as error:
         side = "candidate" if error.index < len(chunk) else "reference"
         raise InputError(f"{side} {first + error.index % len(chunk)}: {error}") from None

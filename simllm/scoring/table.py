@@ -70,7 +70,8 @@ class ScoreTable:
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
-        self.scale, self.form = scale, format_ if with_ids else None
+        no_scores.on(scale)  # a wrong scale is refused now, not after an hour of scoring
+        self.scale, self.format, self.with_ids = scale, format_, with_ids
         self.with_same = no_scores.same is not None and scale != "same"
         self.with_notes = self.with_same and format_ == "text"
         self.columns = [
@@ -92,7 +93,7 @@ class ScoreTable:
             columns.append(scores.on("same"))
         notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
         return [
-            [*shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
+            [*shown_id(PairWithId(*pair), self.format if self.with_ids else None), *numbers, *pair[:2], *note]
             for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
         ]
 

@@ -45,10 +45,12 @@ class Tokenized:
     Attributes:
         inputs: For each text, its windows.
         long: Indices of the long texts.
+        unreadable: Number of texts that are empty after cleaning, but were not empty before.
     """
 
     inputs: list[Windows]
     long: list[int] = field(default_factory=list)
+    unreadable: int = 0
 
     @property
     def empty(self) -> NDArray[np.bool_]:
@@ -89,7 +91,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
     inputs = [[tuple(ids)] for ids in whole]
     for i in long:
         inputs[i] = _windows(whole[i], longest)[: None if on_long == "window" else 1]
-    return Tokenized(inputs, long)
+    left_empty = (text for text, ids in zip(texts, whole, strict=True) if len(ids) == _EMPTY)
+    return Tokenized(inputs, long, sum(bool(text.strip()) for text in left_empty))
 
 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
@@ -157,11 +160,6 @@ def score_empty_texts(
         if same is not None:
             same[i] = values[i]
     return int(either.sum())
-
-
-def count_unreadable(originals: Sequence[str], texts: Tokenized) -> int:
-    """Count the texts that are empty after cleaning, but were not empty before (`originals`)."""
-    return sum(bool(originals[i].strip()) for i in np.flatnonzero(texts.empty).tolist())
 
 
 _READS = "the model reads ASCII"

@@ -117,7 +117,7 @@ class Checks:
         """Return the mean loss over the predicted tokens and its gradients, as tensors on the CPU."""
         model.train()
         model.zero_grad()
-        device = model.encoder.device.type
+        device = next(model.encoder.parameters()).device.type
         scale = 1024 if precision == "fp16" else 1  # small gradients underflow in float16
         with torch.autocast(device, PRECISIONS[precision], enabled=precision != "fp32"):
             loss = model(batch) / int((batch.targets != model.encoder.config.pad_token_id).sum())

@@ -19,7 +19,9 @@ def test_a_command_imports_no_other_command():
         "print(*sorted(name[11:] for name in sys.modules if name.startswith('simllm.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = "parser report_option results score score_by_metrics score_options shared_options\n"
+    expected = (
+        "parser report_option results score score_by_metrics score_files score_options shared_options\n"
+    )
     assert done.stdout == expected
 
 

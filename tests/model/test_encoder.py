@@ -57,7 +57,7 @@ def test_row_order_does_not_matter(encoder):
     assert encoder.relative_bias.table.weight.std() > 0.1
     with torch.no_grad():
         plain = encoder(tokens)
-        mix = partial(attention, bias=encoder.relative_bias(order, order), dropout=0.0)
+        mix = partial(attention, attn_mask=encoder.relative_bias(order, order))
         permuted = encoder.encode_rows(tokens[:, order[0]], order, 40, mix)
     assert (permuted - plain[:, order[0]]).abs().max() < 1e-5
     assert (plain - plain[:, order[0]]).abs().max() > 0.1

@@ -56,7 +56,7 @@ class NoOperators:
         lambda patch: patch.setattr(torch.ops, "mkldnn", NoOperators()),
         lambda patch: patch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", broken),
         lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", broken),
-        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, *_: x[..., :16] * 2),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, **_: x[..., :16] * 2),
     ],
     ids=["no operators", "no packing", "no product", "other product"],
 )

@@ -23,7 +23,7 @@ from simllm.io.strict_loading import build, shown
 from simllm.model import pooling
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.engines import make_engine
+from simllm.model.engines import Engine
 from simllm.model.saved_model import (
     StoredWeight,
     check_shapes,
@@ -123,7 +123,7 @@ def load(folder: Path, device: torch.device) -> Embed:
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
         # simllm's encoder is several times faster on a CPU than sentence-transformers.
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
-        engine = make_engine(encoder.eval().to(device), "fast")
+        engine = Engine(encoder.eval().to(device), "fast")
         if tokenizer.get_vocab_size() > encoder.config.vocab_size:
             raise InputError(f"{folder}: the tokenizer has more tokens than config.json says")
         tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))

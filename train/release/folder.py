@@ -17,8 +17,8 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model import pooling, saved_model
-from simllm.model.encoder import of_last_layer
 from simllm.model.engines import Engine
+from simllm.model.pooling import of_last_layer
 from simllm.model.saved_model import SavedModel, round_to_blocks
 from simllm.scoring import embedding, tokens
 from train.release import card
