@@ -16,28 +16,24 @@ from simllm.errors import InputError
 from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import saved_model
 from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device
-from simllm.model.pooling import get_pooling, get_similarity
+from simllm.model.network import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
-from simllm.scoring import embedding, token_matching, tokens
-from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer
+from simllm.scoring import embedding, token_matching
+from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer, PairScorer, Tokenized
 from simllm.scoring.frequencies import Frequencies
 from simllm.scoring.scores import (
     CHUNK,
     Pair,
     Scores,
-    chunks,
-    concatenate,
-    score_in_chunks,
-)
-from simllm.scoring.token_matching import TokenScorer
-from simllm.scoring.tokens import (
-    PairScorer,
-    Tokenized,
     about_empty_pairs,
     about_truncated,
     about_unreadable,
+    chunks,
+    concatenate,
+    score_in_chunks,
     text_list,
 )
+from simllm.scoring.token_matching import TokenScorer
 
 
 class SimLLM:
@@ -93,8 +89,8 @@ class SimLLM:
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
         self.longest = self.model.encoder.config.max_length  # tokens in one input of the model
-        if on_long not in tokens.ON_LONG:
-            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(tokens.ON_LONG)}")
+        if on_long not in embedding.ON_LONG:
+            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(embedding.ON_LONG)}")
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self._similarity = None if self.by_token else get_similarity(self.similarity)
@@ -216,7 +212,7 @@ class SimLLM:
         Raises:
             InputError: A text is too long and `on_long` is `error`.
         """
-        return tokens.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
+        return embedding.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it, for the argument `frequencies`."""

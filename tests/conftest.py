@@ -16,8 +16,7 @@ import torch
 
 from simllm.model import saved_model
 from simllm.model.config import HeadConfig, ModelConfig
-from simllm.model.encoder import Encoder
-from simllm.model.meaning_head import MeaningHead
+from simllm.model.network import Encoder, MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
 from train.corpus import source_trees

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
-from simllm.model import engines, pooling
+from simllm.model import engines, network
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -21,15 +21,15 @@ def metric(model_folder):
 def test_poolings_by_hand():
     hidden = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [50.0, 60.0]]])
     mask = torch.tensor([[True, True, False]])
-    assert pooling.cls(hidden, mask).tolist() == [[1.0, -2.0]]
-    assert pooling.mean(hidden, mask).tolist() == [[2.0, -3.0]]
-    assert pooling.maximum(hidden, mask).tolist() == [[3.0, -2.0]]
+    assert network.cls(hidden, mask).tolist() == [[1.0, -2.0]]
+    assert network.mean(hidden, mask).tolist() == [[2.0, -3.0]]
+    assert network.maximum(hidden, mask).tolist() == [[3.0, -2.0]]
 
 
 def test_similarities_by_hand():
     a, b = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-1.0, 0.0], [3.0, 4.0]])
-    assert pooling.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
-    assert pooling.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
+    assert network.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
+    assert network.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
 
 
 @pytest.mark.filterwarnings("ignore:.*empty after cleaning")
@@ -114,8 +114,8 @@ def test_rejects_arguments_that_are_not_lists_of_texts(metric):
 def test_options_change_scores_and_signature(model_folder):
     pairs = (["adds two numbers"], ["removes the key"])
     seen = set()
-    for name in pooling.POOLINGS:
-        for measure in pooling.SIMILARITIES:
+    for name in network.POOLINGS:
+        for measure in network.SIMILARITIES:
             scores = SimLLM.from_pretrained(model_folder, pooling=name, similarity=measure).score(*pairs)
             assert f"|pooling:{name}|similarity:{measure}|" in scores.signature
             seen.add(round(float(scores.values[0]), 6))

@@ -11,7 +11,7 @@ import numpy as np
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.model.pooling import cosine
+from simllm.model.network import cosine
 from simllm.scoring import token_matching
 
 SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this

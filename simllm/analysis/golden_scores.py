@@ -13,8 +13,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 from simllm.metric import SimLLM
 
 GOLDEN_FILE = "golden.json"

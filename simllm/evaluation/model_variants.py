@@ -22,13 +22,12 @@ from simllm.metrics import registry
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import FunctionMetric, Metric
 from simllm.model import saved_model
-from simllm.model.encoder import Encoder
 from simllm.model.engines import Engine
-from simllm.model.pooling import POOLINGS, SIMILARITIES
+from simllm.model.network import POOLINGS, SIMILARITIES, Encoder
 from simllm.scoring import token_matching
+from simllm.scoring.embedding import PairValues, Tokenized
 from simllm.scoring.scores import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
-from simllm.scoring.tokens import PairValues, Tokenized
 
 
 @dataclass(frozen=True)

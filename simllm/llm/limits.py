@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError, OptionError
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 from simllm.llm.endpoint import StoppedError
 from simllm.llm.reply import MOST_TOKENS, Reply
 

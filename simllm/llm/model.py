@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from simllm.errors import InputError, OptionError
-from simllm.io.reading import whole_text
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, whole_text
 from simllm.llm.limits import Price
 
 APIS = ("chat", "completions")

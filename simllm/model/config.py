@@ -10,8 +10,7 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 
 # Keys in config.json that transformers adds; the encoder does not need them.
 _IGNORED_KEYS = {

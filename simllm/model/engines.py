@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.errors import InputError
-from simllm.model.encoder import Encoder, Layer, attention
+from simllm.model.network import Encoder, Layer, attention
 from simllm.model.tokenizer import PAD_ID
 
 

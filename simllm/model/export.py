@@ -18,7 +18,7 @@ from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.packages import missing_package
 from simllm.model.engines import matmul_attention
-from simllm.model.pooling import get_pooling, of_last_layer
+from simllm.model.network import get_pooling, of_last_layer
 from simllm.model.saved_model import BLOCK, TOKENIZER, SavedModel, are_blocks, to_blocks
 
 if TYPE_CHECKING:

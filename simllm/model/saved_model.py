@@ -24,11 +24,9 @@ from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import default_model as default_model  # there, because it needs no torch
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build, shown
+from simllm.io.reading import build, read_json, shown
 from simllm.model.config import HeadConfig, ModelConfig, ScoreScale
-from simllm.model.encoder import Encoder
-from simllm.model.meaning_head import MeaningHead
+from simllm.model.network import Encoder, MeaningHead
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 

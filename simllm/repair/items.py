@@ -14,8 +14,7 @@ from simllm.execution.limits import Limits
 from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.execution.toolchains import TOOLCHAINS
 from simllm.io import reading
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from simllm.errors import InputError
 from simllm.execution.program_verdicts import VERDICTS, judge, verdict_key
 from simllm.execution.sandbox import Sandbox
 from simllm.execution.toolchains import toolchain_version
-from simllm.io.strict_loading import build
+from simllm.io.reading import build
 from simllm.llm.records import KeptValues
 from simllm.metrics.interface import Example, Metric
 from simllm.repair.items import RepairItem

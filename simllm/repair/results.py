@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import reading
-from simllm.io.strict_loading import build
+from simllm.io.reading import build
 from simllm.llm.model import content_hash
 from simllm.llm.records import KeptValues
 from simllm.metrics.code.trees import PatchSize, patch_size, ratio_of_sizes

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from simllm.errors import InputError, OptionError
 from simllm.io.output_folder import OutputFolder
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 from simllm.llm.limits import Price
 from simllm.llm.model import Sampling
 from simllm.repair.items import RepairItem, read_items

@@ -12,8 +12,7 @@ from typing import Any
 
 from simllm.errors import InputError, OptionError
 from simllm.execution.program_verdicts import VERDICTS
-from simllm.io.reading import whole_text
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, whole_text
 from simllm.llm.model import Message
 from simllm.llm.templates import Templates
 from simllm.repair.items import RepairItem

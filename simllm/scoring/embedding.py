@@ -1,10 +1,14 @@
-"""Embeddings of tokenized texts, and the scorers that compare them, with or without a meaning head."""
+"""From texts to the scores of pairs: token ids, embeddings, and the scorers that compare them.
+
+A text is *long* if it has more tokens than the encoder can read at once, or more than 10,000 characters. It
+is cut off, refused, or divided into windows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,13 +17,84 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.array_types import Floats, Floats32
+from simllm.errors import InputError
 from simllm.model.engines import Engine, batch_slices, pad
-from simllm.model.meaning_head import MeaningHead
-from simllm.model.pooling import of_last_layer
+from simllm.model.network import MeaningHead, of_last_layer
 from simllm.model.saved_model import MeaningInfo
-from simllm.scoring.tokens import Ids, PairValues, Tokenized, Windows, split_pairs
+from simllm.model.tokenizer import Tokenizer
+from simllm.text_cleaning import LONGEST
 
+Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
+Windows = list[Ids]  # the windows of one text; usually one window with the whole text
 Reduced = TypeVar("Reduced")
+
+ON_LONG = ("truncate", "window", "error")
+_EMPTY = 2  # tokens of an empty text: <s> and </s>
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """The token ids of n texts.
+
+    Attributes:
+        inputs: For each text, its windows.
+        long: Indices of the long texts.
+        unreadable: Number of texts that are empty after cleaning, but were not empty before.
+    """
+
+    inputs: list[Windows]
+    long: list[int] = field(default_factory=list)
+    unreadable: int = 0
+
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """(n,) bool for the n texts, true for a text that is empty after cleaning."""
+        return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
+
+    @property
+    def repeated(self) -> int:
+        """Number of texts that have the same token ids as an earlier text in the list."""
+        return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
+
+
+class TooLongError(InputError):
+    """Error for a long text if the user does not allow long texts; `index` is its position in the list."""
+
+    def __init__(self, index: int, length: str) -> None:
+        super().__init__(length)
+        self.index = index
+
+
+def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
+    """Clean and tokenize n texts of at most `longest` tokens.
+
+    `on_long` tells what happens to a long text: `truncate` cuts it, `window` splits it into windows, and
+    `error` raises TooLongError. Only the first 10,000 characters of a text are read.
+    """
+    whole = tokenizer.encode(texts)
+    long = [
+        i
+        for i, (text, ids) in enumerate(zip(texts, whole, strict=True))
+        if len(ids) > longest or len(text) > LONGEST
+    ]
+    if long and on_long == "error":
+        text, ids = texts[long[0]], whole[long[0]]
+        if len(ids) > longest:
+            raise TooLongError(long[0], f"{len(ids)} tokens, more than the model's {longest}")
+        raise TooLongError(long[0], f"{len(text)} characters, more than {LONGEST}")
+    inputs = [[tuple(ids)] for ids in whole]
+    for i in long:
+        inputs[i] = _windows(whole[i], longest)[: None if on_long == "window" else 1]
+    left_empty = (text for text, ids in zip(texts, whole, strict=True) if len(ids) == _EMPTY)
+    return Tokenized(inputs, long, sum(bool(text.strip()) for text in left_empty))
+
+
+def _windows(ids: list[int], longest: int) -> list[Ids]:
+    """Split token ids into windows of at most `longest` tokens, each with the <s> and </s> of the text."""
+    # `or 1` below gives a text without tokens one window, <s> and </s>.
+    first, *body, last = ids
+    size = longest - 2
+    return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]
 
 
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats32:
@@ -60,6 +135,45 @@ def run_encoder(
             tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
             reduced.update(zip(unique[rows], reduce(engine(tokens, mask, last_layers), mask), strict=True))
     return reduced
+
+
+_TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
+
+
+def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
+    """Split n pairs, given as the windows of their texts, into groups of at most 16,384 tokens.
+
+    Each group is a list of indices. A pair with more tokens is a group of its own.
+    """
+    sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
+    part: list[int] = []
+    space = _TOKENS
+    # Pairs with equal references become neighbours, and usually share a group, which encodes the reference
+    # once.
+    for i in sorted(range(len(sizes)), key=lambda i: (sum(map(len, references[i])), references[i])):
+        if part and sizes[i] > space:
+            yield part
+            part, space = [], _TOKENS
+        part.append(i)
+        space -= sizes[i]
+    if part:
+        yield part
+
+
+class PairValues(NamedTuple):
+    """The results of a scorer for n pairs.
+
+    Attributes:
+        scores: (n,) scores.
+        same: (n,) probabilities that the two texts have the same meaning; None if the model has no head.
+    """
+
+    scores: Floats
+    same: Floats | None = None
+
+
+# A function that takes 2n tokenized texts: first the n candidates, then their n references.
+PairScorer = Callable[[Tokenized], PairValues]
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import output_file
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, read_json
 from simllm.model.tokenizer import Tokenizer
-from simllm.scoring.tokens import Tokenized
+from simllm.scoring.embedding import Tokenized
 
 
 @dataclass(frozen=True)

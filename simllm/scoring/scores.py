@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.model.config import ScoreScale
-from simllm.scoring.tokens import PairScorer, Tokenized, TooLongError, score_empty_texts
+from simllm.scoring.embedding import PairScorer, Tokenized, TooLongError
+from simllm.text_cleaning import LONGEST
 
 if TYPE_CHECKING:
     import pandas
@@ -147,6 +148,65 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     if no_scores.same is not None:
         same = np.concatenate([part.same for part in parts if part.same is not None])
     return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
+
+
+def text_list(name: str, texts: Sequence[str]) -> list[str]:
+    """Return an argument as a list of texts; raise TypeError if it is a lone string or has other items."""
+    # A string is an iterable of strings: its characters would be scored one by one.
+    if isinstance(texts, str):
+        raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
+    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+        raise TypeError(f"{name}: expected a list of texts, got {type(texts).__name__}")
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{index}]: expected a text, got {type(text).__name__}")
+    return texts
+
+
+def score_empty_texts(
+    pairs: Sequence[tuple[Any, ...]],
+    texts: Tokenized,
+    values: NDArray[np.float64],
+    same: NDArray[np.float64] | None,
+) -> int:
+    """Overwrite the (n,) `values` and `same` of pairs with a text that is empty after cleaning; count them.
+
+    Such a pair gets 1 if its two texts, before cleaning, are equal up to white space; otherwise 0.
+    """
+    n = len(pairs)
+    empty = texts.empty
+    either = empty[:n] | empty[n:]
+    for i in np.flatnonzero(either).tolist():
+        values[i] = float(pairs[i][0].split() == pairs[i][1].split())
+        if same is not None:
+            same[i] = values[i]
+    return int(either.sum())
+
+
+_READS = "the model reads ASCII"
+
+
+def about_truncated(texts: int, truncated: int, max_length: int, on_long: str) -> list[str]:
+    """Return the warning about `truncated` texts, longer than `max_length` tokens, if there are any."""
+    windows = f"read in windows of {max_length} tokens, up to {LONGEST:,} characters"
+    treatment = windows if on_long == "window" else f"cut at {max_length} tokens"
+    return [f"{truncated} of {texts} texts {treatment}"] if truncated else []
+
+
+def about_unreadable(texts: int, unreadable: int) -> list[str]:
+    """Return the warning about texts that are empty after cleaning, but were not before, if there are any."""
+    return [f"{unreadable} of {texts} texts are empty after cleaning ({_READS})"] if unreadable else []
+
+
+def about_empty_pairs(pairs: int, empty: int, unreadable: int) -> list[str]:
+    """Return the warning about pairs with a text that is empty after cleaning, if there are any.
+
+    `unreadable` counts the texts that were not empty before cleaning.
+    """
+    how = f"empty after cleaning ({_READS})" if unreadable else "empty"
+    scores = "they score 1 if both texts are equal, otherwise 0"
+    return [f"{empty} of {pairs} pairs have a text that is {how}; {scores}"] if empty else []
 
 
 CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from simllm.array_types import AnyFloats, Floats
 from simllm.model.engines import Engine
-from simllm.scoring.embedding import run_encoder
-from simllm.scoring.tokens import Ids, PairValues, Tokenized, split_pairs
+from simllm.scoring.embedding import Ids, PairValues, Tokenized, run_encoder, split_pairs
 
 _BLOCK = 1024  # tokens of each text that are compared at once; only very long texts have more
 _DECIMALS = 12  # digits of a cosine; further digits are rounding error and would break ties

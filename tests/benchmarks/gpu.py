@@ -30,8 +30,8 @@ import torch
 from torch.nn.attention import flex_attention
 
 from simllm import SimLLM
-from simllm.model.encoder import Encoder
 from simllm.model.engines import Engine
+from simllm.model.network import Encoder
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from simllm.model.encoder import attention
+from simllm.model.network import attention
 from train.pretrain.permutation import is_visible
 from train.runtime.precision import PRECISIONS
 

@@ -33,8 +33,8 @@ from sentence_transformers import SentenceTransformer
 from simllm import SimLLM
 from simllm.io import reading
 from simllm.model import saved_model
-from simllm.model.encoder import Encoder
 from simllm.model.engines import MODES, prepare_module
+from simllm.model.network import Encoder
 from simllm.model.saved_model import default_model
 from simllm.text_cleaning import clean
 from tests.benchmarks import machine

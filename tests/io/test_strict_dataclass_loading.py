@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from simllm.errors import InputError
-from simllm.io.strict_loading import build
+from simllm.io.reading import build
 from train.pretrain.config import PretrainConfig
 
 

@@ -6,7 +6,7 @@ import torch
 from transformers import MPNetModel
 
 from simllm.model import saved_model
-from simllm.model.encoder import Encoder, attention
+from simllm.model.network import Encoder, attention
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import torch
 
 from simllm import InputError, SimLLM
 from simllm.model import engines
-from simllm.model.encoder import attention
 from simllm.model.engines import fast_attention, short_softmax
+from simllm.model.network import attention
 
 
 def test_scores_of_all_modes_agree(comments):

@@ -17,7 +17,7 @@ from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from simllm.model.config import HeadConfig
 from simllm.model.engines import prepare_module
-from simllm.model.meaning_head import MeaningHead
+from simllm.model.network import MeaningHead
 from tests.command import run
 
 WIDTH = 16

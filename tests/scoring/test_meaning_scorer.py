@@ -14,8 +14,8 @@ from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
 from simllm.model import saved_model
 from simllm.model.config import HeadConfig
-from simllm.model.meaning_head import MeaningHead
-from simllm.scoring import tokens
+from simllm.model.network import MeaningHead
+from simllm.scoring import embedding
 from simllm.scoring.scores import Scores
 from tests.command import process, run
 
@@ -90,7 +90,7 @@ def test_probabilities_of_all_modes_agree(head_folder, comments):
 def test_probabilities_do_not_depend_on_batches(head_folder, comments, monkeypatch):
     metric, pairs = SimLLM(head_folder), (comments[:80], comments[80:160])
     expected = metric.score(*pairs)
-    monkeypatch.setattr(tokens, "_TOKENS", 200)
+    monkeypatch.setattr(embedding, "_TOKENS", 200)
     monkeypatch.setattr("simllm.model.engines.CPU_BATCH", 100)
     found = metric.score(*pairs)
     assert found.same == pytest.approx(expected.same, abs=1e-5)

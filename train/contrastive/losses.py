@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.distill.task import neighbour_distillation_loss
 from train.runtime.precision import autocast
 

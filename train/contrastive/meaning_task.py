@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from simllm.model.engines import batch_slices, pad
-from simllm.model.meaning_head import MeaningHead
+from simllm.model.network import MeaningHead
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries.lexicon import Lexicon
 from train.contrastive.config import MeaningConfig

@@ -23,7 +23,7 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import targets as pca_targets
 from train.distill import teachers, texts

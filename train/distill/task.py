@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from simllm.metric import SimLLM
-from simllm.model.pooling import get_pooling
+from simllm.model.network import get_pooling
 from simllm.model.tokenizer import Tokenizer
 from train.distill.config import DistillConfig, ImitationConfig
 from train.distill.targets import Embed, Targets, rotate_towards_encoder

@@ -18,12 +18,11 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from simllm.io.reading import read_json
-from simllm.io.strict_loading import build, shown
-from simllm.model import pooling
+from simllm.io.reading import build, read_json, shown
+from simllm.model import network
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
 from simllm.model.engines import Engine
+from simllm.model.network import Encoder
 from simllm.model.saved_model import (
     StoredWeight,
     check_shapes,
@@ -34,8 +33,7 @@ from simllm.model.saved_model import (
     weight_files,
 )
 from simllm.model.tokenizer import read_backend
-from simllm.scoring.embedding import embed
-from simllm.scoring.tokens import Tokenized
+from simllm.scoring.embedding import Tokenized, embed
 from train.runtime.distributed import World
 from train.runtime.log import print_progress
 from train.tokens.shards import digest
@@ -130,7 +128,7 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
             ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
-            return _scale_to_unit_length(embed(engine, Tokenized(ids), pooling.mean))
+            return _scale_to_unit_length(embed(engine, Tokenized(ids), network.mean))
 
         return embed_fast
 

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import output_file
-from simllm.io.strict_loading import build, shown
+from simllm.io.reading import build, shown
 from simllm.model import saved_model
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from simllm.model.saved_model import on_meta
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from simllm.model.encoder import AttentionFunction, RelativeBias, attention
+from simllm.model.network import AttentionFunction, RelativeBias, attention
 from train.pretrain.permutation import PermutedBatch, is_visible
 
 MakeAttention = Callable[[PermutedBatch, RelativeBias, float], AttentionFunction]

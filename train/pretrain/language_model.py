@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.pretrain.attention import MakeAttention, grouped_attention
 from train.pretrain.permutation import PermutedBatch
 

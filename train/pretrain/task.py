@@ -12,7 +12,7 @@ from torch import Tensor
 from simllm.array_types import Ints
 from simllm.errors import InputError
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.corpus.config import TRAIN
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches

@@ -16,11 +16,11 @@ from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
-from simllm.model import pooling, saved_model
+from simllm.model import network, saved_model
 from simllm.model.engines import Engine
-from simllm.model.pooling import of_last_layer
+from simllm.model.network import of_last_layer
 from simllm.model.saved_model import SavedModel, round_to_blocks
-from simllm.scoring import embedding, tokens
+from simllm.scoring import embedding
 from train.release import card
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.measure import MeasureConfig, check_comments, measure
@@ -142,8 +142,8 @@ SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean
 
 def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     """Shift the embeddings of a model, in place, so that the mean embedding of the given texts is 0."""
-    tokenized = tokens.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embeddings = embedding.embed(Engine(model.encoder), tokenized, pooling.mean)
+    tokenized = embedding.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embeddings = embedding.embed(Engine(model.encoder), tokenized, network.mean)
     last: Any = model.encoder.layers[-1]
     shift = torch.from_numpy(embeddings.mean(axis=0))
     # Because mean pooling is linear, it is enough to change the bias of the last layer norm.
@@ -168,9 +168,9 @@ def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) 
 
     The embeddings are centred on `comments`, if there are any.
     """
-    for network in (model.encoder, model.head):
-        if network:
-            round_to_blocks(network)
+    for part in (model.encoder, model.head):
+        if part:
+            round_to_blocks(part)
     # After the rounding, because the mean embedding depends on the rounded weights.
     if comments:
         centre_embeddings(model, comments)

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import yaml
 
 from simllm.errors import InputError
-from simllm.io.reading import whole_text
-from simllm.io.strict_loading import build
+from simllm.io.reading import build, whole_text
 
 
 def map_texts(values: Any, change: Callable[[str], str]) -> Any:

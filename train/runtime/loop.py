@@ -15,7 +15,7 @@ from torch import nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.runtime import fsdp
 from train.runtime.batching import combined_seed
 from train.runtime.checkpoint import Progress, TrainingState

@@ -14,7 +14,7 @@ import torch
 from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.model import saved_model
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.fairseq import __main__ as fairseq
 from train.fairseq import checkpoint, dictionary

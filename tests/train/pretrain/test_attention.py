@@ -7,7 +7,7 @@ import torch._dynamo.utils
 from torch.nn.attention import flex_attention
 
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import predicted_counts
 from train.pretrain.language_model import PermutedLanguageModel

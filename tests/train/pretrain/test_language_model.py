@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from simllm.model.config import ModelConfig
-from simllm.model.encoder import Encoder
+from simllm.model.network import Encoder
 from train.fairseq import checkpoint
 from train.pretrain import language_model
 from train.pretrain.language_model import PermutedLanguageModel
