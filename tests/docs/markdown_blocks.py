@@ -138,7 +138,7 @@ class Session:
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
             patch.setattr(saved_model, "load", _load_once)
-            patch.setattr(metric, "make_engine", _make_engine_once)
+            patch.setattr(metric, "Engine", _engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
@@ -164,7 +164,7 @@ class Session:
 
 # A page loads the same model many times.
 _load_once = functools.cache(saved_model.load)
-_make_engine_once = functools.cache(metric.make_engine)
+_engine_once = functools.cache(metric.Engine)
 
 
 def _process(command, folder, out):
