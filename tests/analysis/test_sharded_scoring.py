@@ -56,7 +56,7 @@ def test_each_table_equals_that_of_the_file_alone(shards, tmp_path):
     }
 
 
-def test_complete_tables_are_not_scored_again(shards, tmp_path):
+def test_complete_tables_are_not_scored_again(shards, tmp_path, model_folder):
     scored = []
 
     def engine(settings, missing):
@@ -68,32 +68,34 @@ def test_complete_tables_are_not_scored_again(shards, tmp_path):
 
     out = tmp_path / "out"
     with pytest.raises(InputError, match="stopped"):
-        score_shards(shards, out, ShardSettings(), engine)
+        score_shards(shards, out, ShardSettings(model=str(model_folder)), engine)
     (out / ".s3.tsv.1a2b3c4d.partial").write_text("left by a killed process")
     (out / "notes.txt").write_text("mine")
-    score_shards(shards, out, ShardSettings(), engine)
+    score_shards(shards, out, ShardSettings(model=str(model_folder)), engine)
     assert scored == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz", "s3.jsonl.gz"]
     assert sorted(path.name for path in out.iterdir()) == [
         ".simllm", "notes.txt", "s0.tsv", "s1.tsv", "s2.tsv", "s3.tsv", "summary.json",
     ]  # fmt: skip
     (out / "s1.tsv").unlink()
-    score_shards(shards, out, ShardSettings(), engine)
+    score_shards(shards, out, ShardSettings(model=str(model_folder)), engine)
     assert scored[4:] == ["s1.jsonl.gz"]
 
 
-def test_the_pattern_may_match_the_output_folder(shards, tmp_path, monkeypatch):
+def test_the_pattern_may_match_the_output_folder(shards, tmp_path, monkeypatch, model_folder):
     monkeypatch.chdir(tmp_path / "in")
     for _ in range(2):
-        done = command.run("score", "--jsonl", "*", "-o", "scores")
+        done = command.run("score", "--model", model_folder, "--jsonl", "*", "-o", "scores")
         assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "in" / "scores").glob("*.tsv")) == [
         f"s{n}.tsv" for n in range(4)
     ]
 
 
-def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
+def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path, model_folder):
     shards[2].write_bytes(gzip.compress(b'{"candidate": "adds"}\n'))
-    done = command.run("score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out")
+    done = command.run(
+        "score", "--model", model_folder, "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out"
+    )
     assert done.returncode == 2
     assert (
         done.stderr
@@ -131,35 +133,35 @@ def test_bad_options_give_one_line(words, message, shards, tmp_path, monkeypatch
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "mine"
 
 
-def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
+def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path, model_folder):
     (tmp_path / "more").mkdir()
     twin = shutil.copy(shards[0], tmp_path / "more" / "s0.jsonl.gz")
     with pytest.raises(InputError, match="both would be written to"):
-        score_shards([shards[0], tmp_path / twin], tmp_path / "out", ShardSettings())
-    score_shards(shards[:1], tmp_path / "out", ShardSettings())
+        score_shards([shards[0], tmp_path / twin], tmp_path / "out", ShardSettings(model=str(model_folder)))
+    score_shards(shards[:1], tmp_path / "out", ShardSettings(model=str(model_folder)))
     with pytest.raises(InputError, match=r"holds scores with other settings \(mode\)"):
-        score_shards(shards, tmp_path / "out", ShardSettings(mode="fast"))
+        score_shards(shards, tmp_path / "out", ShardSettings(model=str(model_folder), mode="fast"))
     summary = tmp_path / "out" / "summary.json"
-    summary.write_text(summary.read_text().replace(SimLLM().signature, "model:another"))
+    summary.write_text(summary.read_text().replace(SimLLM(model_folder).signature, "model:another"))
     for sources in (shards, shards[:1]):  # with further files to score, and without
         with pytest.raises(InputError, match="was scored by another model"):
-            score_shards(sources, tmp_path / "out", ShardSettings())
+            score_shards(sources, tmp_path / "out", ShardSettings(model=str(model_folder)))
     whole = json.loads(summary.read_text())
     (row,) = whole["tables"].values()
     rows = ["x", row | {"pairs": 0}, *(row | {key: None} for key in ("source", "pairs", "mean", "warnings"))]
     for damage in ({"settings": 1}, {"tables": [1]}, *({"tables": {"s0.tsv": wrong}} for wrong in rows)):
         summary.write_text(json.dumps(whole | damage))
         with pytest.raises(InputError, match="is damaged"):
-            score_shards(shards, tmp_path / "out", ShardSettings())
+            score_shards(shards, tmp_path / "out", ShardSettings(model=str(model_folder)))
     summary.write_text("{")
     with pytest.raises(InputError, match="not JSON"):
-        score_shards(shards, tmp_path / "out", ShardSettings())
+        score_shards(shards, tmp_path / "out", ShardSettings(model=str(model_folder)))
 
 
-def test_other_input_files_of_the_same_names_are_refused(shards, tmp_path):
+def test_other_input_files_of_the_same_names_are_refused(shards, tmp_path, model_folder):
     (tmp_path / "more").mkdir()
     twin = write_pairs(tmp_path / "more" / "s1.jsonl.gz", 3)
-    words = ("score", "-o", "out", "-q", "--jsonl")
+    words = ("score", "--model", model_folder, "-o", "out", "-q", "--jsonl")
     assert command.run(*words, "in/*", cwd=tmp_path).returncode == 0
     table = (tmp_path / "out" / "s1.tsv").read_bytes()
     done = command.run(*words, "more/*", cwd=tmp_path)
@@ -168,13 +170,13 @@ def test_other_input_files_of_the_same_names_are_refused(shards, tmp_path):
     assert done.stderr == f"simllm: error: {message}\n"
     (tmp_path / "out" / "s1.tsv").unlink()
     with pytest.raises(InputError, match="holds the scores of in/s1"):
-        score_shards([twin], tmp_path / "out", ShardSettings())
+        score_shards([twin], tmp_path / "out", ShardSettings(model=str(model_folder)))
     assert command.run(*words, "in/*", cwd=tmp_path).returncode == 0
     assert (tmp_path / "out" / "s1.tsv").read_bytes() == table
 
 
-def test_files_that_changed_are_scored_again(shards, tmp_path):
-    words = ("score", "-o", "out", "-f", "json", "--jsonl", "in/*")
+def test_files_that_changed_are_scored_again(shards, tmp_path, model_folder):
+    words = ("score", "--model", model_folder, "-o", "out", "-f", "json", "--jsonl", "in/*")
     assert command.run(*words, cwd=tmp_path).returncode == 0
     tables = {n: (tmp_path / "out" / f"s{n}.json").stat().st_ino for n in range(4)}
     size = shards[1].stat().st_size
@@ -198,7 +200,7 @@ def test_files_that_changed_are_scored_again(shards, tmp_path):
     assert "changed" not in command.run(*words, cwd=tmp_path).stderr
 
 
-def test_a_file_that_changes_while_it_is_scored_is_scored_again(shards, tmp_path):
+def test_a_file_that_changes_while_it_is_scored_is_scored_again(shards, tmp_path, model_folder):
     scored = []
 
     def engine(settings, missing):
@@ -208,9 +210,9 @@ def test_a_file_that_changes_while_it_is_scored_is_scored_again(shards, tmp_path
                 write_pairs(shards[0], 1)
             yield shard, summary
 
-    score_shards(shards[:1], tmp_path / "out", ShardSettings(), engine)
+    score_shards(shards[:1], tmp_path / "out", ShardSettings(model=str(model_folder)), engine)
     with pytest.warns(UserWarning, match="1 file changed and will be scored again"):
-        found = score_shards(shards[:1], tmp_path / "out", ShardSettings(), engine)
+        found = score_shards(shards[:1], tmp_path / "out", ShardSettings(model=str(model_folder)), engine)
     assert scored == ["s0.jsonl.gz"] * 2
     assert found["tables"]["s0.tsv"]["pairs"] == 1
 

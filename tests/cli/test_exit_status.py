@@ -120,6 +120,7 @@ def test_a_removed_working_folder_is_one_line(tmp_path):
     assert (done.returncode, done.stderr) == (2, line)
 
 
+@pytest.mark.slow
 def test_warnings_as_errors_do_not_end_the_command(model_folder):
     done = process("score", "ключ", "key", "-f", "json", "--model", model_folder,
                    env={**os.environ, "PYTHONWARNINGS": "error"})  # fmt: skip

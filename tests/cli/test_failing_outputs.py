@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import run
+
 SIMLLM = [sys.executable, "-m", "simllm"]
 ROWS = '{"id": "1", "language": "python", "source": "def f(a): return a"}\n'
 
@@ -115,10 +117,10 @@ def test_a_removed_current_folder_gives_one_line(folder):
 @pytest.mark.parametrize("name", ["n" * 255, "名" * 85], ids=["ASCII", "three bytes a character"])
 def test_the_longest_file_name_is_written(folder, name):
     for _ in range(2):
-        done = call("split", "labels.csv", "-o", name, "--overwrite")
+        done = run("split", "labels.csv", "-o", name, "--overwrite")
         assert done.returncode == 0, done.stderr
     assert sorted(names(folder)) == sorted([name, "a.py", "code", "items.jsonl", "labels.csv"])
-    done = call("split", "labels.csv", "-o", name + "n")
+    done = run("split", "labels.csv", "-o", name + "n")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "File name too long" in done.stderr
 
@@ -135,11 +137,11 @@ def test_output_that_cannot_be_written_gives_one_line(folder, words):
 
 
 def test_devices_and_pipes(folder):
-    done = call("split", "labels.csv", "-o", "/dev/full", "-q")
+    done = run("split", "labels.csv", "-o", "/dev/full", "-q")
     assert (done.returncode, done.stderr) == (
         2, "simllm: error: /dev/full: cannot be written (No space left on device)\n"
     )  # fmt: skip
-    shown, written = call("split", "labels.csv"), call("split", "labels.csv", "-o", "/dev/stdout")
+    shown, written = run("split", "labels.csv"), call("split", "labels.csv", "-o", "/dev/stdout")
     assert (written.returncode, written.stdout) == (0, shown.stdout)
     (folder / "log").write_text("old\n")
     with (folder / "log").open("a") as log:

@@ -96,24 +96,26 @@ def test_warnings_of_several_files_are_in_their_summaries(folder, model_folder):
         (6, None),
     ],
 )
-def test_few_items_of_a_comparison(items, message):
+def test_few_items_of_a_comparison(model_folder, items, message):
     verbs = ["removes", "sorts", "prints", "reads", "closes", "counts"][:items]
     write(a=[f"{v} it" for v in verbs], b=[f"{v} all" for v in verbs], r=[f"{v} the file" for v in verbs])
-    result, found = told("compare", "-r", "r", "-c", "a", "b")
+    result, found = told("compare", "-r", "r", "-c", "a", "b", "--model", model_folder)
     assert found == ([message] if message else [])
     assert result["n"] == items
     known = items >= 6
     for row in (*result["systems"], *result["differences"]):
         assert (row["low"] is not None, row["high"] is not None) == (known, known)
     for form, prefix in (("text", "warnings: "), ("latex", "% warning: ")):
-        shown = run("compare", "-r", "r", "-c", "a", "b", "-f", form).stdout.splitlines()
+        shown = run(
+            "compare", "-r", "r", "-c", "a", "b", "--model", model_folder, "-f", form
+        ).stdout.splitlines()
         assert [line for line in shown if line.startswith(prefix)] == ([prefix + message] if message else [])
 
 
-def test_equal_systems_and_copies_of_the_references_of_a_comparison():
+def test_equal_systems_and_copies_of_the_references_of_a_comparison(model_folder):
     lines = ["removes it", "sorts it", "prints it", "reads it", "closes it", "counts it"]
     write(a=[*lines, ""], b=[*lines, ""], c=["stops"] * 6 + [""], r=[*lines, ""])
-    result, found = told("compare", "-r", "r", "-c", "a", "b", "c")
+    result, found = told("compare", "-r", "r", "-c", "a", "b", "c", "--model", model_folder)
     assert result["n"] == 6
     equal = "all 6 candidates are equal to their references; are they the same file?"
     assert found == [

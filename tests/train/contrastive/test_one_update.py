@@ -43,9 +43,8 @@ def test_dropout_is_active(update_folder, whole):
     assert sum(part()[0].item() for part in task.losses(3)) != pytest.approx(whole["loss"].item(), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("processes", "cached"), [(2, "true"), pytest.param(3, "false", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("processes", "cached"), [(2, "true"), (3, "false")])
 def test_several_processes_compute_the_same_update(run, update_folder, whole, tmp_path, processes, cached):
     for result in update_in_processes(run, processes, update_folder, tmp_path, f"cache_gradients={cached}"):
         assert_equal(result, whole)

@@ -243,6 +243,7 @@ def test_a_stopped_run_with_imitation_resumes(
     assert_same_weights(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, short_comments, rated_file, tmp_path):
     model = shutil.copytree(model_folder, tmp_path / "model")
     one_update = ("updates=1", "warmup_updates=1", "pairs=8")

@@ -16,6 +16,8 @@ from train.pretrain.config import PretrainConfig
 from train.runtime.config import load
 from train.runtime.loop import learning_rate
 
+pytestmark = pytest.mark.slow
+
 
 def test_run_learns_and_keeps_the_best_model(finished_run):
     lines = log(finished_run)
@@ -40,7 +42,6 @@ def test_best_model_has_the_weights_of_its_update(finished_run):
     )
 
 
-@pytest.mark.slow
 def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few_comments, tmp_path):
     """The run is stopped and resumed."""
     out = tmp_path / "läuft"
@@ -95,7 +96,6 @@ def test_run_stops_after_several_updates_without_a_finite_gradient(run, prepared
     assert "line of train.txt" in last
 
 
-@pytest.mark.slow
 def test_tensorboard_log(run, prepared, few_comments):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -118,7 +118,6 @@ def test_a_dry_run_trains_nothing(run, few_comments, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_float16_scales_its_loss(run, prepared, few_comments):
     more = ["precision=fp16", "updates=6", "evaluate_every=3"]
     status, errors = run("train.pretrain", *pretraining(few_comments, prepared, *more))

@@ -1,6 +1,7 @@
 import json
 import shutil
 
+import pytest
 import yaml
 from safetensors.torch import load_file, save_file
 
@@ -11,6 +12,7 @@ from train.release import calibrate
 from train.release.calibrate import meaning_test_pairs
 
 
+@pytest.mark.slow
 def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):
     model, opposite = (shutil.copytree(head_folder, tmp_path / name) for name in ("model", "opposite"))
     weights = load_file(model / HEAD)  # random ones, which say the opposite of the labels

@@ -119,7 +119,8 @@ def test_gradient_checkpointing_changes_no_gradient(whole):
     assert_equal(update(World(), 8192, 1, packing, "gradient_checkpointing=true"), expected)
 
 
-@pytest.mark.parametrize("processes", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [3, 2])
 def test_several_processes_compute_the_same_update(run, whole, processes, tmp_path):
     packing, expected = whole
     ranks = run.ranks(processes, "tests.train.runtime.test_distributed", packing, tmp_path)

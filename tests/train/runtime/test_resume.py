@@ -19,6 +19,7 @@ from tests.train.training_processes import (
     without_times,
 )
 
+pytestmark = pytest.mark.slow
 RERUN = "rerun the same command to resume"
 
 
@@ -72,7 +73,7 @@ def learner(started, paused_learner):
     [
         (signal.SIGTERM, 75, False),
         (signal.SIGINT, 130, True),
-        pytest.param(signal.SIGUSR1, 75, True, marks=pytest.mark.slow),
+        (signal.SIGUSR1, 75, True),
     ],
 )
 def test_signal_while_the_vocabulary_is_learned(
@@ -135,7 +136,6 @@ def test_full_disk_keeps_saved_states(run, resumable_run, few_comments, finished
     assert_same_weights(resumable_run, finished_run)
 
 
-@pytest.mark.slow
 def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_run, few_comments, tmp_path):
     """The run saves a state after every update; every second kill comes while a state is being saved."""
     often = ["evaluate_every=1", "test_texts=20", "updates=100", "warmup_updates=10"]
@@ -161,7 +161,6 @@ def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_r
     assert not [path for path in out.rglob(".*") if path.is_dir()]
 
 
-@pytest.mark.slow
 def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_path):
     """When a second process joins, no text is repeated or lost; the weights differ only by rounding."""
     plain = ["model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "accumulation=2"]
@@ -179,7 +178,6 @@ def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_p
             assert (one[name] - two[name]).abs().max() < 1e-3, name
 
 
-@pytest.mark.slow
 def test_when_one_of_two_processes_is_killed_both_resume_together(run, resumable_run, few_comments, tmp_path):
     undisturbed = shutil.copytree(resumable_run, tmp_path / "undisturbed")
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, undisturbed))

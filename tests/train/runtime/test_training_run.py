@@ -9,6 +9,7 @@ from simllm.io.output_folder import MARKER, OutputFolder
 from tests.conftest import ROOT
 from tests.train.training_processes import content, pretraining, states
 
+pytestmark = pytest.mark.slow
 COMMANDS = {
     "train.pretrain": ["configs/debug.yaml"],
     "train.contrastive": ["configs/contrastive.yaml"],
