@@ -51,16 +51,16 @@ def test_score_writes_the_same_table_and_a_report(folder):
     assert "In 1 pair (33%), a text is empty after cleaning." in page
 
 
-def test_score_with_a_file_resumes_and_writes_a_report(folder):
+def test_score_with_a_file_resumes_and_writes_a_report(folder, model_folder):
     words = ("score", "-c", "a.txt", "-r", "r.txt", "-o", "s.tsv", "--resume", "--report", "out.html", "-q")
-    done = run(*words, cwd=folder)
+    done = run(*words, "--model", model_folder, cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(data_of((folder / "out.html").read_text())["pairs"]) == 3
 
 
-def test_score_from_standard_input_writes_a_table_and_a_report(folder):
+def test_score_from_standard_input_writes_a_table_and_a_report(folder, model_folder):
     words = ("score", "--jsonl", "-", "-o", "s.tsv", "--report", "out.html", "-q")
-    done = run(*words, cwd=folder, input=(folder / "pairs.jsonl").read_text())
+    done = run(*words, "--model", model_folder, cwd=folder, input=(folder / "pairs.jsonl").read_text())
     assert (done.returncode, done.stderr) == (0, "")
     assert len((folder / "s.tsv").read_text().splitlines()) == 4
     assert len(data_of((folder / "out.html").read_text())["pairs"]) == 3
@@ -118,28 +118,31 @@ def test_wrong_options_are_refused_in_one_line(folder, words, message):
     assert sorted(folder.iterdir()) == before
 
 
-def test_groups_need_json_lines_that_can_be_read_again(folder):
+def test_groups_need_json_lines_that_can_be_read_again(folder, model_folder):
     words = ("score", "--jsonl", "-", "--report", "out.html", "--group-by", "language")
-    done = run(*words, cwd=folder, input=(folder / "pairs.jsonl").read_text())
+    done = run(*words, "--model", model_folder, cwd=folder, input=(folder / "pairs.jsonl").read_text())
     assert done.returncode == 2
     assert "not with standard input or a pipe" in done.stderr
-    assert run(*words[:-2], cwd=folder, input=(folder / "pairs.jsonl").read_text()).returncode == 0
+    pairs = (folder / "pairs.jsonl").read_text()
+    assert run(*words[:-2], "--model", model_folder, cwd=folder, input=pairs).returncode == 0
 
 
-def test_groups_take_numbers_of_any_size(folder):
+def test_groups_take_numbers_of_any_size(folder, model_folder):
     pairs = [{**PAIRS[0], "size": 10**400 + i} for i in range(13)]
     (folder / "large.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
-    done = run("score", "--jsonl", "large.jsonl", "--report", "out.html", "--group-by", "size", cwd=folder)
+    words = ("score", "--jsonl", "large.jsonl", "--report", "out.html", "--group-by", "size")
+    done = run(*words, "--model", model_folder, cwd=folder)
     assert done.returncode == 0
     assert data_of((folder / "out.html").read_text())["pairs"][0]["groups"][0].startswith(f"{10**400} to ")
 
 
-def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch):
+def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch, model_folder):
     def check_and_wait(*_):
         (folder / "out.html").write_text("precious")
 
     monkeypatch.setattr(report_option, "check", check_and_wait)
-    done = run("score", "a", "b", "-q", "--report", "out.html", cwd=folder)
+    words = ("score", "a", "b", "-q", "--report", "out.html", "--model", model_folder)
+    done = run(*words, cwd=folder)
     assert (done.returncode, done.stderr) == (
         2, "simllm: error: out.html: exists already; --overwrite replaces it\n",
     )  # fmt: skip
@@ -155,7 +158,7 @@ def test_compare_with_one_reference_names_changing_words_and_the_scale(folder):
     assert "<li>b: the mean is above " in page
 
 
-def test_one_pair_is_counted_in_the_singular(folder):
+def test_one_pair_is_counted_in_the_singular(folder, model_folder):
     words = ("score", "--jsonl", "-", "-f", "tsv")
-    done = run(*words, cwd=folder, input=json.dumps(PAIRS[0]))
+    done = run(*words, "--model", model_folder, cwd=folder, input=json.dumps(PAIRS[0]))
     assert done.stderr.startswith("simllm: 1 pair, mean raw score")
