@@ -415,6 +415,7 @@ def test_syntax_errors_name_the_version_of_python(tmp_path):
     assert (done.returncode, f"(read by Python {version})" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_write_the_same_file(items, tmp_path):
     out = tmp_path / "v.jsonl"
     os.mkfifo(tmp_path / "slow.jsonl")

@@ -170,6 +170,7 @@ def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: 
     assert message.endswith("the same command continues")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits_for", ["model", "program"])
 def test_ctrl_c_does_not_wait(server, file, tmp_path, sandbox, waits_for):  # noqa: F811
     item = json.loads(file.read_text()) | {"time": 20}

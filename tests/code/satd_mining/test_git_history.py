@@ -206,6 +206,7 @@ def test_commit_with_too_many_files_is_an_error(tmp_path, monkeypatch):
         changes(folder)
 
 
+@pytest.mark.slow
 def test_exponentially_many_files_do_not_fill_the_memory(tmp_path, monkeypatch):
     """A small repository describes 10**8 changed files; git must not list all of them in memory."""
     git(tmp_path, "init", "--bare", ".")

@@ -94,6 +94,7 @@ def test_an_item_whose_variant_is_refuted_still_counts_for_its_single_rules(stud
     assert found["arms"]["for-to-while"]["items"] == 3
 
 
+@pytest.mark.slow
 def test_a_judge_command_reads_restored_answers(study, tmp_path):
     done = run(
         *(

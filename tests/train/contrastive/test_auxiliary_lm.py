@@ -33,6 +33,7 @@ def whole(update_folder, lm_overrides):
     return update(update_folder, World(), *lm_overrides)
 
 
+@pytest.mark.slow
 def test_auxiliary_loss_is_added(update_folder, lm_overrides, whole):
     alone = update(update_folder, World(), *lm_overrides, "language_model=null")
     task = ContrastiveTask(settings(update_folder, *lm_overrides), World())
@@ -105,6 +106,7 @@ def test_invalid_language_model_settings_are_errors(
         ContrastiveTask(config, World())
 
 
+@pytest.mark.slow
 def test_run_writes_an_encoder_without_head(update_folder, lm_overrides, tmp_path):
     updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:

@@ -51,6 +51,7 @@ def test_several_processes_compute_the_same_update(run, update_folder, overrides
         assert_equal(result, whole, 1e-5)
 
 
+@pytest.mark.slow
 def test_loss_is_added(update_folder, overrides, tmp_path):
     both = update(update_folder, World(), *overrides(tmp_path))
     alone = update(update_folder, World(), *overrides(tmp_path, "imitation=null"))

@@ -163,6 +163,7 @@ def test_invalid_config_is_an_error(update_folder, with_head, override, message)
         settings(update_folder, *more, override)
 
 
+@pytest.mark.slow
 def test_the_head_adds_its_loss(update_folder, with_head):
     both, alone = update(update_folder, World(), *with_head), update(update_folder, World())
     task = ContrastiveTask(settings(update_folder, *with_head), World())
@@ -212,6 +213,7 @@ def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path
     assert "same_edits" not in line
 
 
+@pytest.mark.slow
 def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, with_head, tmp_path):
     options = [*with_head, f"out={tmp_path}", "head_only=true", "updates=2", "warmup_updates=1"]
     config = settings(update_folder, *options, "evaluate_every=2", "learning_rate=0.01")
@@ -227,6 +229,7 @@ def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, 
     )
 
 
+@pytest.mark.slow
 def test_training_starts_from_the_head_of_the_start_model(update_folder, with_head, tmp_path):
     first = settings(update_folder, *with_head, f"out={tmp_path}", "head_only=true", "updates=1",
                      "warmup_updates=0", "evaluate_every=1", "learning_rate=0.01")  # fmt: skip

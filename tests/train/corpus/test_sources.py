@@ -56,6 +56,7 @@ def test_a_git_repository_is_read_without_a_checkout(tree, git, tmp_path):
     assert b"Counts the value of kind 1" in from_work[1].data
 
 
+@pytest.mark.slow
 def test_tags_are_read_backwards_from_head_without_repetition(tree, git, tmp_path):
     work = tree(tmp_path / "work", 2)
     git(work, "init")
