@@ -52,8 +52,9 @@ or lead to nothing that is copied. Copies keep permissions, but no setuid, setgi
 ACLs or extended attributes; hard links become separate files.
 
 A line of JSON lines has id, language (java or python), source (a file or a function), and possibly reference,
-label, nll, group and names (an object of new names by old names, which come before those of --names). A file
-whose name ends in .json is an object of sources by their ids.
+label, nll, group, names (an object of new names by old names, which come before those of --names) and around
+(code that the source needs: members of its class in Java, the text before it in Python). A file whose name
+ends in .json is an object of sources by their ids.
 """
 
 
@@ -69,6 +70,7 @@ class Options(CommonOptions):
     share: float = 1.0
     seed: int = 0
     each_rule: bool = False
+    variants: int = 1
     prove: str | None = None
     parallel: int = 1
     unsafe: bool = False
@@ -91,6 +93,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--each-rule", action="store_true", help="with --jsonl: write a further variant for each rule alone"
     )
+    command.add_argument(
+        "--variants", type=int, metavar="N",
+        help="with --jsonl: variants of an item; all but the first draw other names, and half of the "
+        "places (or --share); default: %(default)s",
+    )  # fmt: skip
     command.add_argument(
         "--prove", metavar="HOW",
         help="inputs: run original and variant of functions on the same inputs in a sandbox (with --jsonl); "
@@ -118,7 +125,9 @@ def run(options: Options) -> None:
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
     given = {} if options.names in _NAMERS else read_names(Path(options.names))
-    plan = RewritePlan(rules, _namer(options, given), options.share, options.seed)
+    if options.variants != 1 and (options.each_rule or not options.jsonl):
+        raise InputError("--variants goes with --jsonl, and without --each-rule")
+    plan = RewritePlan(rules, _namer(options, given), options.share, options.seed, variants=options.variants)
     counts = VariantCounts()
     if options.jsonl:
         output_file.check_output(options.output, options.overwrite)
@@ -153,6 +162,12 @@ def _warn(counts: VariantCounts, given: dict[str, str], options: Options) -> Non
     total = sum(counts.status.values())
     if total and not counts.status["rewritten"]:
         warnings.warn(f"no code differs from its original: 0 of {total:,} rewritten", stacklevel=2)
+    if lacking := counts.numbers[0] - counts.numbers[options.variants - 1]:
+        warnings.warn(
+            f"{lacking:,} of {counts.numbers[0]:,} rewritten sources have fewer than {options.variants:,} "
+            "different variants",
+            stacklevel=2,
+        )
     if unused := [name for name in given if name not in counts.renamed]:
         more = ", …" if len(unused) > _SHOWN else ""
         warnings.warn(

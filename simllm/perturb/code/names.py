@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,15 +15,20 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.io.reading import read_lines
 from simllm.perturb.code.rules import LANGUAGES, find_rules
+from simllm.perturb.code.units import Symbol
+from simllm.perturb.code.values import common_names, fits, is_open
 from simllm.perturb.summaries import lexicon
 
-Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
+# Takes a name, the kind of its symbol and the kind of its values; returns proposals, best first.
+Namer = Callable[[str, str, str], Iterable[str]]
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORDS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
 _FILE = Path(__file__).parent / "data" / "identifier_synonyms.txt"
 _SHOWN = 3  # refused proposals that a reason names
 _LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
 _MOST = 5  # replacements for each word
+_SHORT = 2  # letters of a name that is no word, such as `s` or `xs`
+_POOL = 24  # proposals among which a seed chooses
 
 
 def split_words(name: str) -> list[str]:
@@ -85,15 +91,48 @@ def _known_words() -> list[str]:
     return sorted({*table, *(word for words in table.values() for word in words)})
 
 
-def plain(name: str, kind: str) -> Iterator[str]:
+def plain(name: str, kind: str, values: str = "") -> Iterator[str]:
     """Propose an endless sequence of meaningless names: `v0`, `v1` … for variables, `p0` …, or `f0` …."""
     return (f"{_LETTERS[kind]}{number}" for number in itertools.count())
 
 
-def synonyms(name: str, kind: str) -> Iterator[str]:
-    """Propose names with synonyms: `maximumWidth` for `maxWidth`, or `fetch_all` for `read_all`."""
+def synonyms(name: str, kind: str, values: str = "") -> Iterator[str]:
+    """Propose names with synonyms: `maximumWidth` for `maxWidth`, or `fetch_all` for `read_all`.
+
+    The last word of a parameter or variable fits the kind of its values.
+    """
     table = _synonyms()
-    return _replaced_words(name, [table.get(word.lower(), ()) for word in split_words(name)])
+    return _fitting_names(name, kind, values, lambda word: table.get(word, ()))
+
+
+def _fitting_names(
+    name: str, kind: str, values: str, others_of: Callable[[str], Sequence[str]]
+) -> Iterator[str]:
+    """Yield names with replaced words whose last word fits; `others_of` returns replacements of a word."""
+    words = [word.lower() for word in split_words(name)]
+    choices = [list(others_of(word)) for word in words]
+    # Digits at the end, as in `s1`, are no word that tells a kind.
+    last = next((at for at in reversed(range(len(words))) if not words[at].isdigit()), None)
+    if kind != "function" and last is not None:
+        choices[last] = [other for other in choices[last] if fits(other, words[last], values)]
+        if len(words[last]) <= _SHORT and len(words) == last + 1 == 1:
+            # A letter can stand for anything.
+            choices[last] += [word for word in common_names(values) if word not in choices[last]]
+            if not values:
+                choices[last].sort(key=is_open, reverse=True)
+    return _replaced_words(name, choices)
+
+
+def seeded(namer: Namer, seed: int) -> Namer:
+    """Make a namer that proposes the first names of another one in a random order, which a seed decides."""
+
+    def propose(name: str, kind: str, values: str) -> Iterator[str]:
+        proposals = list(itertools.islice(namer(name, kind, values), _POOL))
+        # The name is part of the seed, so that two names with the same proposals get different orders.
+        random.Random(f"{seed} {name}").shuffle(proposals)
+        return iter(proposals)
+
+    return propose
 
 
 def nearest_names(embed: Callable[[Sequence[str]], np.ndarray]) -> Namer:
@@ -112,10 +151,7 @@ def nearest_names(embed: Callable[[Sequence[str]], np.ndarray]) -> Namer:
         others = (words[int(number)] for number in order[: 4 * _MOST])
         return [other for other in others if not _is_form(other, word)][:_MOST]
 
-    def propose(name: str, kind: str) -> Iterator[str]:
-        return _replaced_words(name, [nearest(word.lower()) for word in split_words(name)])
-
-    return propose
+    return lambda name, kind, values: _fitting_names(name, kind, values, nearest)
 
 
 def _normalized(embeddings: np.ndarray) -> np.ndarray:
@@ -137,7 +173,7 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
     mapping from old to new names, or a namer. Any other text raises `InputError`.
     """
     if isinstance(names, Mapping):
-        return lambda name, kind: filter(None, [names.get(name)])
+        return lambda name, kind, values: filter(None, [names.get(name)])
     if not isinstance(names, str):
         return names
     if names == "lexicon":
@@ -156,21 +192,24 @@ def _is_name(text: str) -> bool:
 
 
 def choose_name(
-    name: str, kind: str, namer: Namer, why_taken: Callable[[str], str | None]
+    symbol: Symbol, namer: Namer, why_taken: Callable[[str], str | None]
 ) -> tuple[str | None, str]:
     """Return the first usable proposal and ""; or None and the reason why there is none.
 
     `why_taken` tells why a proposal cannot be used; None if it can be.
     """
     reasons = []
-    for new in namer(name, kind):
+    for new in namer(symbol.name, symbol.kind, symbol.values):
         reason = why_taken(new) if _is_name(new) else "cannot be a name in both languages"
         if reason is None:
             return new, ""
         reasons.append(f"{new[:40]!r} {reason}")
     more = f", and {len(reasons) - _SHOWN} more are taken" if len(reasons) > _SHOWN else ""
     return None, ": ".join(
-        [f"there is no new name for {name}", *(["; ".join(reasons[:_SHOWN]) + more] if reasons else [])]
+        [
+            f"there is no new name for {symbol.name}",
+            *(["; ".join(reasons[:_SHOWN]) + more] if reasons else []),
+        ]
     )
 
 

@@ -13,7 +13,7 @@ from simllm.errors import InputError
 from simllm.perturb.code.edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
 from simllm.perturb.code.names import Namer, choose_name, namer_of, words_of
 from simllm.perturb.code.rules import DEFAULT_RULES, RENAMES, check_rules, find_rules
-from simllm.perturb.code.units import CodeUnit, RewriteRules, SkippedSite, Symbol
+from simllm.perturb.code.units import CodeUnit, RewriteRules, SkippedSite, Symbol, span_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def rewrite(
     share: float = 1.0,
     seed: int = 0,
     is_file: bool = False,
+    around: str = "",
 ) -> Rewrite:
     """Rewrite a file, function or constructor, so that it looks different and behaves the same.
 
@@ -67,7 +68,9 @@ def rewrite(
     with `line N: `).
     """
     check_rules(rules, share)
-    rewriting = _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed), is_file)
+    rewriting = _Rewriting(
+        source, find_rules(language), namer_of(names), share, random.Random(seed), is_file, around
+    )
     try:
         return rewriting.run(rules)
     except RecursionError:
@@ -85,12 +88,17 @@ class _Rewriting:
         share: float,
         choice: random.Random,
         is_file: bool,
+        around: str,
     ) -> None:
         try:
             self._source = source.encode()
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise InputError(f"line {line}: the code is not valid UTF-8") from None
+        try:
+            self._around = around.encode()
+        except UnicodeEncodeError:
+            raise InputError("line 1: the code under around is not valid UTF-8") from None
         self._rules = rules
         self._namer = namer
         self._share = share
@@ -106,13 +114,13 @@ class _Rewriting:
     def run(self, rules: Sequence[str]) -> Rewrite:
         """Apply rules in the given order, and return the variant."""
         text, pieces = self._source, [Piece(self._source, 0)]
-        unit = self._rules.parse(text, self._is_file)
+        unit = self._rules.parse(text, self._is_file, self._around)
         for rule in rules:
             edits = list(self._rename(unit, rule) if rule in RENAMES else self._restructure(unit, rule))
             if edits:
                 pieces = compose(pieces, _without_frame(apply_edits(unit.text, edits), unit))
                 text = b"".join(piece.text for piece in pieces)
-                unit = self._rules.parse(text, self._is_file)
+                unit = self._rules.parse(text, self._is_file, self._around)
         return Rewrite(
             text.decode(),
             text_edits(self._source, pieces),
@@ -128,6 +136,9 @@ class _Rewriting:
             # Python, for example, has no braces to add.
             return
         for site in self._rules.structural[rule](unit):
+            if not unit.holds(span_of(site.node)):
+                # A place in the code around the source.
+                continue
             if isinstance(site, SkippedSite):
                 self._skip(unit, rule, site.node, site.reason)
             elif self._is_chosen(rule):
@@ -137,10 +148,13 @@ class _Rewriting:
         """Yield the edits of a renaming rule, and record the symbols that cannot be renamed."""
         self._words |= words_of(unit.text.decode())
         for symbol in self._rules.symbols(unit):
-            if symbol.kind != RENAMES[rule]:
+            if symbol.kind != RENAMES[rule] or not unit.holds(span_of(symbol.node)):
                 continue
             if isinstance(symbol, SkippedSite):
                 self._skip(unit, rule, symbol.node, symbol.reason)
+                continue
+            if not all(map(unit.holds, symbol.uses)):
+                self._skip(unit, rule, symbol.node, "the code around it uses the name")
                 continue
             new, reason = self._new_name(symbol, unit.language)
             if new is None:
@@ -164,7 +178,7 @@ class _Rewriting:
                 return f"is taken: it is the new name of {given[new]}"
             return "is taken: the word occurs in the code" if new in self._words else None
 
-        return choose_name(symbol.name, symbol.kind, self._namer, why_taken)
+        return choose_name(symbol, self._namer, why_taken)
 
     def _is_chosen(self, rule: str) -> bool:
         """Decide at random whether a rule rewrites a place, and count the rewritten places."""

@@ -43,6 +43,10 @@ class CodeUnit:
         line = self.text[self.text.rfind(b"\n", 0, byte) + 1 :]
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
+    def holds(self, span: Span) -> bool:
+        """Return whether a range of bytes lies in the source, and not in the frame."""
+        return self.source.start <= span.start and span.end <= self.source.end
+
     @property
     def newline(self) -> bytes:
         """The line ending of the first source line, CRLF or LF."""
@@ -89,12 +93,14 @@ class Symbol:
     Attributes:
         node: The declaration.
         uses: The spans to rename, including the declaration and mentions in documentation (`@param NAME`).
+        values: The kind of the symbol's values, as `simllm.perturb.code.names` lists them; empty if unknown.
     """
 
     kind: str
     name: str
     node: Node
     uses: tuple[Span, ...]
+    values: str = ""
 
 
 StructuralRule = Callable[[CodeUnit], Iterator[Site | SkippedSite]]
@@ -105,13 +111,14 @@ class RewriteRules:
     """The rewrite rules of one programming language.
 
     Attributes:
-        parse: Parses source bytes. The second argument is True if the source must be a whole file.
+        parse: Parses source bytes. The second argument is True if the source must be a whole file; the third
+            is code around the source, which becomes a part of the frame.
         structural: The structural rules by name. Inner places come before the places around them.
         symbols: Yields the symbols that can be renamed, and a skipped site for each other one.
         reserved: Words that must not become new names, such as keywords.
     """
 
-    parse: Callable[[bytes, bool], CodeUnit]
+    parse: Callable[[bytes, bool, bytes], CodeUnit]
     structural: dict[str, StructuralRule]
     symbols: Callable[[CodeUnit], Iterator[Symbol | SkippedSite]]
     reserved: frozenset[str]

@@ -10,9 +10,13 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import reading
-from simllm.perturb.code.names import Namer, synonyms
+from simllm.perturb.code.names import Namer, seeded, synonyms
 from simllm.perturb.code.rewriting import Rewrite, rewrite
 from simllm.perturb.code.rules import DEFAULT_RULES, LANGUAGES, check_rules
+
+MOST_VARIANTS = 1000  # of a source
+_SHARE = 0.5  # of the places that further variants of a source rewrite
+_MISSES = 16  # choices in a row that give no new text; then a source has no more variants
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class RewritePlan:
         seed: The seed for choosing the places.
         is_file: Whether each source must be a whole file. A whole file keeps each name that other files may
             use.
+        variants: The largest number of variants of a source, all with different texts.
     """
 
     rules: Sequence[str] = DEFAULT_RULES
@@ -32,22 +37,58 @@ class RewritePlan:
     share: float = 1.0
     seed: int = 0
     is_file: bool = False
+    variants: int = 1
 
     def __post_init__(self) -> None:
         check_rules(self.rules, self.share)
+        if not 1 <= self.variants <= MOST_VARIANTS:
+            raise InputError(f"variants {self.variants}: expected a number from 1 to {MOST_VARIANTS:,}")
 
-    def rewrite(self, source: str, language: str) -> Rewrite:
+    def rewrite(self, source: str, language: str, around: str = "") -> Rewrite:
         """Rewrite a source; rules that do not exist for the language are ignored."""
         return rewrite(
-            source, language, self.rules, self.namer, share=self.share, seed=self.seed, is_file=self.is_file
+            source,
+            language,
+            self.rules,
+            self.namer,
+            share=self.share,
+            seed=self.seed,
+            is_file=self.is_file,
+            around=around,
         )
+
+    def rewrite_differently(self, source: str, language: str, around: str = "") -> Iterator[Rewrite]:
+        """Yield up to `variants` different variants of a source, the one of `rewrite` first.
+
+        Further ones draw other names and rewrite a random part of the places. A source that has fewer
+        variants yields fewer.
+        """
+        first = self.rewrite(source, language, around)
+        yield first
+        seen = {source, first.text}
+        seed, misses = self.seed, _MISSES if first.text == source else 0
+        # The source itself is among the texts that were seen.
+        while len(seen) <= self.variants and misses < _MISSES:
+            seed += 1
+            share = self.share if self.share < 1 else _SHARE
+            plan = replace(self, namer=seeded(self.namer, seed), share=share, seed=seed)
+            found = plan.rewrite(source, language, around)
+            if found.text in seen:
+                misses += 1
+            else:
+                misses = 0
+                seen.add(found.text)
+                yield found
 
     def with_names(self, names: Mapping[str, str]) -> RewritePlan:
         """Return this plan, but with the given new names for some old names."""
         if not names:
             return self
         return replace(
-            self, namer=lambda name, kind: [names[name]] if name in names else self.namer(name, kind)
+            self,
+            namer=lambda name, kind, values: (
+                [names[name]] if name in names else self.namer(name, kind, values)
+            ),
         )
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
@@ -69,6 +110,7 @@ class VariantCounts:
         rewritten: Rewritten places by rule.
         skipped: Places by rule that could not be rewritten safely.
         renamed: The old names that were replaced in any variant.
+        numbers: Rewritten variants by their number among the variants of a source.
         verdicts: Variants by result of the check, such as "proven".
         mutants: How many mutants (variants with a deliberate mistake) were run, and how many of them behaved
             differently, which shows that the inputs can reveal a mistake.
@@ -78,6 +120,7 @@ class VariantCounts:
     rewritten: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     renamed: set[str] = field(default_factory=set)
+    numbers: Counter[int] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     mutants: tuple[int, int] = (0, 0)
 
@@ -85,6 +128,8 @@ class VariantCounts:
         """Count one more row, as `vary_items`, `vary_files` or `prove_variants` yields it."""
         self.status[row["status"]] += 1
         self.renamed.update(row.get("names", ()))
+        if row["status"] in ("rewritten", "refuted"):
+            self.numbers[row.get("variant", 0)] += 1
         self.rewritten.update(row.get("counts", {}))
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
         proof = row.get("proof", {})
@@ -116,6 +161,8 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
         names = row.get("names") or {}
         if not isinstance(names, dict) or not all(isinstance(new, str) for new in names.values()):
             raise InputError(f"{where}: expected an object of new names by old names under names")
+        if row.get("around") is not None:
+            reading.text_under(row, "around", where)
         if row["language"] not in LANGUAGES:
             raise InputError(f"{where}: expected the language java or python, not {row['language']!r}")
         seen.add(row["id"])
@@ -135,20 +182,24 @@ def vary_items(
     """Rewrite each item, and yield its row: fields of the item, a `status`, the attributes of `Rewrite`.
 
     With `each_rule`, an item also gets a variant for each rule alone, whose row has the rule's name under
-    `arm`. The status is "rewritten", "unchanged" or "unparsed". An unparsed item has one row, with a
-    `reason`.
+    `arm`. If the plan asks for several variants, their rows are numbered under `variant`, from 0. The status
+    is "rewritten", "unchanged" or "unparsed". An unparsed item has one row, with a `reason`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *_CARRIED) if name in item}
+        code = item["source"], item["language"], item.get("around") or ""
         for arm, own in plan.arms() if each_rule else [(None, plan)]:
             row = kept | ({"arm": arm} if arm else {})
             try:
-                found = own.with_names(item.get("names") or {}).rewrite(item["source"], item["language"])
+                for number, found in enumerate(
+                    own.with_names(item.get("names") or {}).rewrite_differently(*code)
+                ):
+                    status = "unchanged" if found.text == item["source"] else "rewritten"
+                    numbered = {"variant": number} if plan.variants > 1 else {}
+                    # "parsed" is the weakest verdict: the variant has been parsed, but not run.
+                    more = {"edits": [list(edit) for edit in found.edits], "proof": {"verdict": "parsed"}}
+                    yield row | numbered | {"status": status, **asdict(found), **more}
             except InputError as error:
                 # No other plan can parse the item either.
                 yield row | {"status": "unparsed", "reason": str(error)}
                 break
-            status = "unchanged" if found.text == item["source"] else "rewritten"
-            edits = [list(edit) for edit in found.edits]
-            # "parsed" is the weakest verdict: the variant has been parsed, but not run.
-            yield row | {"status": status, **asdict(found), "edits": edits, "proof": {"verdict": "parsed"}}

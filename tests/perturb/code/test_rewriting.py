@@ -100,3 +100,47 @@ def test_bad_input_is_an_error_of_one_line(arguments, message):
         rewrite(**{"source": SOURCE, "language": "java", "rules": DEFAULT_RULES, **arguments})
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
+
+
+AROUND = "def range(n):\n    return [3]\n\nlimit = 4\n"
+
+
+def test_shadowed_builtins_around_a_function_count():
+    source = "def f(n):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\n"
+    alone = rewrite(source, "python", ["for-to-while"])
+    inside = rewrite(source, "python", ["for-to-while"], around=AROUND)
+    assert "while" in alone.text
+    assert (inside.text, inside.counts) == (source, {"for-to-while": 0})
+    assert [place.reason for place in inside.skipped] == ["range may be another function than the builtin"]
+    assert inside.skipped[0].line == 3
+
+
+def test_names_around_a_function_are_not_given_again_and_its_callers_keep_its_name():
+    python = "def f(n, top):\n    return min(n, top)\n"
+    assert rewrite(python, "python", names={"n": "limit"}, around=AROUND).names == {}
+    assert rewrite(python, "python", names={"n": "bound"}, around=AROUND).names == {"n": "bound"}
+    callers = "def g(x):\n    return f(x, top=1)\n"
+    found = rewrite(python, "python", names="plain", around=callers)
+    assert found.names == {"n": "p0"}
+    assert {place.reason for place in found.skipped} >= {"the code around it uses the name"}
+    java = "int f(int n) { return n + limit; }"
+    assert rewrite(java, "java", names="plain", around="int limit = 1;").names == {"f": "f0", "n": "p0"}
+    assert rewrite(java, "java", names="plain", around="int g() { return f(1); }").names == {"n": "p0"}
+    assert rewrite(java, "java", names="plain", around="int f(long n) { return 1; }").names == {"n": "p0"}
+
+
+@pytest.mark.parametrize(("language", "around"), [("java", "int g( {"), ("python", "def g(:\n")])
+def test_code_around_that_cannot_be_parsed_is_an_error(language, around):
+    source = {"java": "int f(int n) { return n; }", "python": "def f(n):\n    return n\n"}[language]
+    with pytest.raises(InputError, match="line 1: the code under around cannot be parsed"):
+        rewrite(source, language, around=around)
+
+
+def test_an_indented_method_keeps_its_indentation_after_code_around():
+    source = "    def f(self, n):\n        if n == 1:\n            return 2\n        return n\n"
+    found = rewrite(
+        source, "python", ["rename-parameter", "swap-equals"], names="plain", around="import os\n"
+    )
+    assert found.text == source.replace("n == 1", "1 == p0").replace(", n)", ", p0)").replace(
+        "return n", "return p0"
+    )

@@ -41,10 +41,11 @@ class JavaUnit(CodeUnit):
         return Scopes(self.root, self.text)
 
 
-def parse(source: bytes, is_file: bool = False) -> JavaUnit:
+def parse(source: bytes, is_file: bool = False, around: bytes = b"") -> JavaUnit:
     """Parse a Java file or, unless `is_file`, a single method or constructor.
 
-    Any other source raises `InputError` with a message that begins with `line N: `.
+    `around` has further members of the method's class; they become a part of the frame. Any other source
+    raises `InputError` with a message that begins with `line N: `.
     """
     java = find_language("java")
     root = java.parse(source)
@@ -66,6 +67,15 @@ def parse(source: bytes, is_file: bool = False) -> JavaUnit:
     members = [member for body in find_nodes(frame, "class_body")[-1:] for member in children(body)]
     if frame.named_child_count > 1 or len(members) != 1 or members[0].type not in _MEMBERS:
         raise InputError("line 1: expected a Java file, or exactly one method or constructor")
+    if around:
+        before += around + b"\n"
+        text = before + source + after
+        frame = java.parse(text)
+        if frame.has_error or frame.named_child_count > 1:
+            raise InputError(
+                "line 1: the code under around cannot be parsed with it; expected members of a class"
+            )
+        _check_characters(text, frame)
     span = Span(len(before), len(before) + len(source))
     return JavaUnit("java", text, span, frame, is_function=True)
 

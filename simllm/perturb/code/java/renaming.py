@@ -16,7 +16,9 @@ from simllm.perturb.code.java.parsing import (
     required,
 )
 from simllm.perturb.code.java.scopes import Variable, may_inherit
+from simllm.perturb.code.java.types import type_of
 from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol, span_of
+from simllm.perturb.code.values import kind_of_type
 
 RESERVED = frozenset(
     "abstract assert boolean break byte case catch char class const continue default do double else enum "
@@ -57,8 +59,9 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         else:
             uses = [span_of(use) for use in variable.uses]
             if variable.kind == "parameter":
-                uses += _mentions(unit, variable)
-            yield Symbol(_kind(variable), variable.name, variable.declaration, tuple(sorted(uses)))
+                uses += _parameter_mentions(unit, variable)
+            values = kind_of_type(type_of(unit, variable.declaration) or variable.type)
+            yield Symbol(_kind(variable), variable.name, variable.declaration, tuple(sorted(uses)), values)
 
 
 def _kind(variable: Variable) -> str:
@@ -109,19 +112,79 @@ def _has_annotation(modifiers: Node) -> bool:
     return any(text not in _HARMLESS for text in texts)
 
 
-def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return the span of a parameter's name in each `@param NAME` of its method's documentation comment."""
+# Text in which documentation quotes code: `{@code n + 1}` or `<code>n</code>`.
+_QUOTED_CODE = re.compile(rb"\{@code\s([^{}]*)\}|<code>([^<]*)</code>")
+
+
+def _parameter_mentions(unit: JavaUnit, variable: Variable) -> Iterator[Span]:
+    """Yield the spans of a parameter's name in its method's documentation comment.
+
+    They are `@param NAME`, and whole words in `{@code …}` and `<code>…</code>`.
+    """
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
-            return []
+            return
         method = method.parent
     comment = method.prev_sibling if method is not None else None
-    if comment is None or comment.type != "block_comment" or not unit.text_of(comment).startswith(b"/**"):
-        return []
-    pattern = rb"@param\s+(" + re.escape(variable.name.encode()) + rb")(?![\w$])"
-    found = re.finditer(pattern, unit.text_of(comment))
-    return [Span(comment.start_byte + m.start(1), comment.start_byte + m.end(1)) for m in found]
+    if comment is not None and _is_documentation(unit, comment):
+        name = re.escape(variable.name.encode())
+        yield from _matches(unit, comment, rb"@param\s+(" + name + rb")(?![\w$])")
+        yield from _quoted(unit, comment, rb"(?<![\w$.#])(" + name + rb")(?![\w$]|\s*\()")
+
+
+def _method_mentions(unit: JavaUnit, method: Node, body: Node) -> Iterator[Span]:
+    """Yield the spans of a method's name in documentation comments of its class.
+
+    They are `{@link #NAME}`, `@see #NAME(int)` and `{@link CLASS#NAME}`, calls in `{@code NAME(…)}`, and
+    `{@code NAME}` in the comment of the method itself.
+    """
+    name = unit.text_of(required(method, "name"))
+    owner = body.parent
+    if body.type == "enum_body_declarations" and owner is not None:
+        owner = owner.parent
+    class_name = field_child(owner, "name") if owner is not None and not unit.is_function else None
+    prefix = rb"(?:" + re.escape(unit.text_of(class_name)) + rb")?" if class_name is not None else b""
+    link = rb"(?:\{@link(?:plain)?|@see)\s+" + prefix + rb"#(" + re.escape(name) + rb")(?![\w$])"
+    call = rb"(?<![\w$.])(" + re.escape(name) + rb")(?=\s*\()"
+    for comment in find_nodes(unit.root, "block_comment"):
+        if name not in unit.text_of(comment) or not _is_documentation(unit, comment):
+            continue
+        is_own = comment.next_sibling == method
+        # The comment before a class speaks of the members of this class.
+        above = owner if owner is not None and comment.next_sibling == owner else comment
+        while above is not None and above.id not in (body.id, owner.id if owner is not None else None):
+            if above.type.endswith("_body") and _declares(unit, above, name):
+                break
+            above = above.parent
+        else:
+            if above is not None:
+                yield from _matches(unit, comment, link)
+                yield from _quoted(unit, comment, call)
+                if is_own:
+                    yield from _quoted(unit, comment, rb"^\s*(" + re.escape(name) + rb")\s*$")
+
+
+def _is_documentation(unit: JavaUnit, comment: Node) -> bool:
+    return comment.type == "block_comment" and unit.text_of(comment).startswith(b"/**")
+
+
+def _matches(unit: JavaUnit, comment: Node, pattern: bytes) -> Iterator[Span]:
+    """Yield the span of the first group of each match in a comment, unless it lies in the frame."""
+    for match in re.finditer(pattern, unit.text_of(comment)):
+        span = Span(comment.start_byte + match.start(1), comment.start_byte + match.end(1))
+        if unit.holds(span):
+            yield span
+
+
+def _quoted(unit: JavaUnit, comment: Node, pattern: bytes) -> Iterator[Span]:
+    """Yield the span of the first group of each match in code that a comment quotes, as `_matches` does."""
+    for quoted in _QUOTED_CODE.finditer(unit.text_of(comment)):
+        group = 1 if quoted[1] is not None else 2
+        start = comment.start_byte + quoted.start(group)
+        for match in re.finditer(pattern, quoted[group]):
+            if unit.holds(span := Span(start + match.start(1), start + match.end(1))):
+                yield span
 
 
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
@@ -138,7 +201,8 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
             yield SkippedSite(method, uses, "function")
         else:
             name = required(method, "name")
-            yield Symbol("function", unit.text_of(name).decode(), name, tuple(sorted(uses)))
+            spans = sorted({*uses, *_method_mentions(unit, method, body)})
+            yield Symbol("function", unit.text_of(name).decode(), name, tuple(spans))
 
 
 def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:

@@ -103,8 +103,8 @@ def prove_variants(
     """Prove the rewritten variants among rows of `vary_items`, and yield all rows in order.
 
     Each row comes with its item, which has the original code as `source`, and code that it needs to run as
-    `around`. A row with the status "rewritten" gets a `proof`; if the proof refutes it, only `id`, `language`
-    and `arm` are kept, and its status is "refuted".
+    `around`. A row with the status "rewritten" gets a `proof`. If the proof refutes it, its status is
+    "refuted", and only `id`, `language`, `arm` and `variant` are kept.
 
     Raises:
         InputError: A compiler is missing, or hypothesis is not installed.
@@ -117,7 +117,8 @@ def prove_variants(
             is_rewritten = row["status"] == "rewritten"
             waiting.append((row, is_rewritten))
             if is_rewritten:
-                name = " ".join(filter(None, [row["id"], row.get("arm")]))
+                named = (row.get(key) for key in ("id", "arm", "variant"))
+                name = " ".join(str(part) for part in named if part is not None)
                 around = str(item.get("around") or "")
                 yield ProofCase(name, row["language"], item["source"], row["text"], row["names"], around)
 
@@ -135,6 +136,6 @@ def _with_proof(row: Row, proof: Proof) -> Row:
         found["power"] = proof.power
     if proof.verdict == "refuted":
         # A wrong variant must not be used by mistake.
-        kept = {name: row[name] for name in ("id", "language", "arm") if name in row}
+        kept = {name: row[name] for name in ("id", "language", "arm", "variant") if name in row}
         return kept | {"status": "refuted", "proof": found}
     return row | {"proof": found}

@@ -24,14 +24,15 @@ _REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
-def parse(source: bytes, is_file: bool = False) -> CodeUnit:
+def parse(source: bytes, is_file: bool = False, around: bytes = b"") -> CodeUnit:
     """Parse a Python file or, unless `is_file`, a single function or method, which may be indented.
 
-    Other encodings than UTF-8 and syntax errors raise `InputError`; its message begins with the line number.
+    `around` is code before the function; it becomes a part of the frame. Other encodings than UTF-8 and
+    syntax errors raise `InputError`; its message begins with the line number.
     """
     _check_encoding(source)
     # Python does not allow an indented first line.
-    frame = _FRAME if not is_file and _FIRST_CODE.match(source) else b""
+    frame = _FRAME if not is_file and is_indented(source) else b""
     text = frame + source
     frame_lines = frame.count(b"\n")
     _check_syntax(text, frame_lines)
@@ -47,7 +48,30 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     if frame and not is_function:
         line = source.count(b"\n", 0, source.index(source.lstrip()[:1])) + 1
         raise InputError(f"line {line}: the code is indented, but is not a single function")
-    return CodeUnit("python", text, Span(len(frame), len(text)), root, is_function)
+    if around:
+        root, text = _parse_around(around + b"\n", frame, source)
+    return CodeUnit("python", text, Span(len(text) - len(source), len(text)), root, is_function)
+
+
+def is_indented(source: bytes) -> bool:
+    """Return whether the first statement of a source is indented, as that of a method is."""
+    return _FIRST_CODE.match(source) is not None
+
+
+def _parse_around(around: bytes, frame: bytes, source: bytes) -> tuple[Node, bytes]:
+    """Parse code that can be parsed alone together with the code before it; return the root and the text."""
+    text = around + frame + source
+    try:
+        _check_encoding(around)
+        _check_syntax(text, 0)
+    except InputError as error:
+        raise InputError(f"line 1: the code under around cannot be parsed with it ({error})") from None
+    root = Parser(_GRAMMAR).parse(text).root_node
+    if _other_syntax(text, root) is not None:
+        raise InputError(
+            "line 1: the syntax of the code under around is valid, but tree-sitter does not know it"
+        )
+    return root, text
 
 
 def _check_encoding(source: bytes) -> None:

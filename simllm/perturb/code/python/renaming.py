@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.edits import Span
-from simllm.perturb.code.python.parsing import captures, children, required
+from simllm.perturb.code.python.parsing import captures, children, is_indented, required
 from simllm.perturb.code.python.roles import BINDING
 from simllm.perturb.code.python.scopes import Scopes, Variable, is_opaque
+from simllm.perturb.code.python.types import ValueGuesses
 from simllm.perturb.code.units import CodeUnit, SkippedSite, Symbol, span_of
 
 _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")
@@ -30,15 +31,46 @@ def _parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[S
     """Yield the span of each mention of a parameter where a docstring describes it.
 
     The styles are `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the underlined
-    heading `Parameters` (NumPy).
+    heading `Parameters` (NumPy). `x` in backquotes and ``x + 1`` in double ones count, too.
     """
     node = docstring(function)
     if node is None:
         return
     text, word = unit.text_of(node), re.escape(name.encode())
     # A set, because a docstring that mixes styles may match twice at one place.
-    for start, end in {*_fields(text, word), *_entries(text, word), *_underlined(text, word)}:
+    found = {*_fields(text, word), *_entries(text, word), *_underlined(text, word)}
+    found.update(_quoted(text, word))
+    for start, end in found:
         yield Span(node.start_byte + start, node.start_byte + end)
+
+
+def _quoted(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the positions of an escaped name in backquotes without a role, alone or in double ones."""
+    for code in re.finditer(rb"(?<![`:\w\\])(?:``([^`]+)``|`(" + word + rb")`)(?![`\w])", text):
+        if code[2]:
+            yield code.span(2)
+            continue
+        for match in re.finditer(rb"(?<![\w.])" + word + rb"(?!\w|[ \t]*\()", code[1]):
+            yield code.start(1) + match.start(), code.start(1) + match.end()
+
+
+def _function_mentions(unit: CodeUnit, scope: Node, name: str) -> Iterator[Span]:
+    """Yield the span of each mention of a function in the comments and docstrings inside a node.
+
+    The styles are ``:func:`run` ``, with other roles for functions, and `run()` in backquotes.
+    """
+    word = re.escape(name.encode())
+    role = rb":(?:py:)?(?:func|meth|any|obj):`(?:[^`<>]*<)?[~!]?\.?(" + word + rb")(?:\(\))?>?`"
+    call = rb"(?<![`:\w\\])``?(" + word + rb")\([^`]*\)``?(?![`\w])"
+    found = captures(unit, "(comment) @comment (function_definition) @function")
+    texts = [*found.get("comment", []), *filter(None, map(docstring, found.get("function", [])))]
+    for node in texts:
+        if scope.start_byte <= node.start_byte and node.end_byte <= scope.end_byte:
+            for match in re.finditer(role + rb"|" + call, unit.text_of(node)):
+                group = 1 if match[1] else 2
+                span = Span(node.start_byte + match.start(group), node.start_byte + match.end(group))
+                if unit.holds(span):
+                    yield span
 
 
 def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
@@ -175,6 +207,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
+    guesses = ValueGuesses(unit, scopes)
     for variable in sorted(scopes.variables, key=lambda variable: variable.uses[0].node.start_byte):
         roles = {use.role for use in variable.uses} & BINDING
         if not roles or variable.scope.node.type == "class_definition":
@@ -192,7 +225,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
             continue
         uses = {span_of(use.node) for use in variable.uses}
         uses.update(renaming.mentions(variable, kind))
-        yield Symbol(kind, variable.name, node, tuple(sorted(uses)))
+        yield Symbol(kind, variable.name, node, tuple(sorted(uses)), guesses.kind(variable))
 
 
 class _Renaming:
@@ -247,14 +280,17 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield the keyword arguments and docstring mentions that must change if a parameter is renamed."""
+        """Yield the keyword arguments and the mentions in documentation that a renamed symbol must change."""
         function = variable.scope.node
+        # Code that reads docstrings might print or parse them.
+        is_read = b"__doc__" in self._attributes
+        if kind == "function" and not is_read:
+            yield from _function_mentions(self._unit, function, variable.name)
         if kind != "parameter" or function.type != "function_definition":
             return
         for node in self._calls.keywords(function, variable.name):
             yield span_of(node)
-        # Code that reads docstrings might print or parse them.
-        if b"__doc__" not in self._attributes:
+        if not is_read:
             yield from _parameter_mentions(self._unit, function, variable.name)
 
     def _function_skip_reason(self, variable: Variable) -> str | None:
@@ -269,7 +305,10 @@ class _Renaming:
         if not unit.is_function or any(use.role == "declare" for use in variable.uses):
             return _ELSEWHERE
         # An indented function, or one with `self`, was cut out of a class.
-        method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in ("self", "cls")
+        method = is_indented(unit.text[unit.source.start :]) or _first_parameter(unit, definitions[0]) in (
+            "self",
+            "cls",
+        )
         if method and name in self._attributes:
             return "the function may be a method that is read as an attribute"
         if definitions[0] and variable.name in _WORD.findall(self._example(definitions[0])):

@@ -1,4 +1,4 @@
-"""Kinds of the values of local Python variables: always integers, or always immutable."""
+"""Kinds of the values of Python variables: proven ones, on which rules rely, and guesses, for new names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tree_sitter import Node
 from simllm.perturb.code.python.parsing import children, required
 from simllm.perturb.code.python.scopes import Scopes, Variable
 from simllm.perturb.code.units import CodeUnit
+from simllm.perturb.code.values import kind_of_type
 
 _PLAIN_LITERALS = frozenset("float string concatenated_string true false none".split())
 _INTEGER_OPERATORS = frozenset("+ - * // % & | ^ << >>".split())
@@ -167,3 +168,139 @@ def _combine(operator: str, left: str | None, right: str | None) -> str | None:
         return "integer"
     # `2 ** -1` and `1 / 2` are floats.
     return "plain" if operator in _PLAIN_OPERATORS else None
+
+
+_TEXT_METHODS = frozenset(
+    "capitalize casefold endswith format isalpha isdigit isspace join lower lstrip replace rstrip startswith "
+    "strip title upper zfill".split()
+)
+_LIST_METHODS = frozenset("append appendleft extend insert popleft reverse sort".split())
+_MAP_METHODS = frozenset("items keys setdefault values".split())
+# What functions and methods of these names return.
+_RETURNED = {
+    **dict.fromkeys("abs count float find id index int len ord pow rfind round sum".split(), "number"),
+    **dict.fromkeys("bin chr hex input repr str".split(), "text"),
+    **dict.fromkeys(_TEXT_METHODS - {"endswith", "startswith"}, "text"),
+    **dict.fromkeys("all any bool endswith isinstance startswith".split(), "truth"),
+    **dict.fromkeys("list set sorted split splitlines tuple".split(), "list"),
+    **dict.fromkeys("dict defaultdict Counter".split(), "map"),
+}
+_LITERALS = {
+    **dict.fromkeys(("integer", "float"), "number"),
+    **dict.fromkeys(("string", "concatenated_string"), "text"),
+    **dict.fromkeys(("true", "false", "comparison_operator", "not_operator"), "truth"),
+    **dict.fromkeys(("list", "set", "tuple", "list_comprehension", "set_comprehension"), "list"),
+    **dict.fromkeys(("dictionary", "dictionary_comprehension"), "map"),
+}
+_ARITHMETIC = frozenset("- // / ** & | ^ << >>".split())
+_ANNOTATED = ("typed_parameter", "typed_default_parameter", "assignment")
+
+
+class ValueGuesses:
+    """Guesses of the kinds of values, for names only: `simllm.perturb.code.values` lists the kinds."""
+
+    def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
+        self._unit = unit
+        self._scopes = scopes
+
+    def kind(self, variable: Variable) -> str:
+        """Guess the kind of the values of a variable; empty if all hints are missing, or they differ."""
+        annotations = {self._annotated(use.node) for use in variable.uses} - {""}
+        if annotations:
+            return annotations.pop() if len(annotations) == 1 else ""
+        found = {hint for use in variable.uses if (hint := self._hint(use.node, use.role))}
+        if found == {"list", "text"} or found == {"map", "list"}:
+            # `len(x)` and `x[0]` hold for texts and maps, too.
+            found -= {"list"}
+        return found.pop() if len(found) == 1 else ""
+
+    def _annotated(self, node: Node) -> str:
+        parent = node.parent
+        if parent is None or parent.type not in _ANNOTATED or parent.child_by_field_name("type") is None:
+            return ""
+        written = self._unit.text_of(required(parent, "type")).decode().strip("\"'")
+        if written.startswith("Optional["):
+            written = written[len("Optional[") : -1]
+        return kind_of_type(written.removesuffix("| None"))
+
+    def _hint(self, node: Node, role: str) -> str:
+        """Return what one use of a variable tells about the kind of its values."""
+        parent = node.parent
+        if parent is None:
+            return ""
+        if role == "bind":
+            return self._bound(node, parent)
+        if parent.type == "default_parameter" and parent.child_by_field_name("name") == node:
+            return self._value(required(parent, "value"))
+        if parent.type == "attribute" and required(parent, "object") == node:
+            return self._of_method(self._unit.text_of(required(parent, "attribute")).decode())
+        if parent.type == "subscript" and required(parent, "value") == node:
+            return "list"
+        if parent.type in ("for_statement", "for_in_clause") and parent.child_by_field_name("right") == node:
+            return "list"
+        if parent.type == "argument_list" and parent.parent is not None:
+            return {"len": "list", "sorted": "list", "sum": "list", "range": "number", "abs": "number"}.get(
+                self._called(parent.parent), ""
+            )
+        if parent.type == "binary_operator":
+            return self._in_arithmetic(node, parent)
+        if parent.type == "comparison_operator":
+            others = [child for child in parent.named_children if child != node]
+            return next((kind for child in others if (kind := self._value(child)) in ("number", "text")), "")
+        return "number" if parent.type == "unary_operator" else ""
+
+    def _bound(self, node: Node, parent: Node) -> str:
+        if parent.type in ("for_statement", "for_in_clause"):
+            is_range = self._called(required(parent, "right")) == "range"
+            return "number" if is_range else ""
+        if parent.type == "pattern_list" and parent.parent is not None:
+            outer = parent.parent
+            if outer.type in ("for_statement", "for_in_clause"):
+                is_index = parent.named_children[0] == node
+                return "number" if is_index and self._called(required(outer, "right")) == "enumerate" else ""
+            value = _assigned(outer)
+            if value is None or len(value.named_children) != len(parent.named_children):
+                return ""
+            return self._value(value.named_children[parent.named_children.index(node)])
+        if parent.type == "augmented_assignment":
+            return "number" if required(parent, "operator").type.removesuffix("=") in _ARITHMETIC else ""
+        value = _assigned(parent)
+        return self._value(value) if value else ""
+
+    def _value(self, node: Node) -> str:
+        """Return the kind of the value of an expression."""
+        while node.type == "parenthesized_expression" and children(node):
+            node = children(node)[0]
+        if node.type == "unary_operator":
+            return "number"
+        if node.type == "binary_operator":
+            sides = {self._value(required(node, side)) for side in ("left", "right")}
+            return (
+                "number" if required(node, "operator").type in _ARITHMETIC else (sides - {""} or {""}).pop()
+            )
+        return _RETURNED.get(self._called(node), "") or _LITERALS.get(node.type, "")
+
+    def _called(self, node: Node) -> str:
+        """Return the name of the function or method that an expression calls; empty for other expressions."""
+        if node.type != "call":
+            return ""
+        function = required(node, "function")
+        named = required(function, "attribute") if function.type == "attribute" else function
+        return self._unit.text_of(named).decode()
+
+    def _of_method(self, name: str) -> str:
+        for kind, methods in (("text", _TEXT_METHODS), ("list", _LIST_METHODS), ("map", _MAP_METHODS)):
+            if name in methods:
+                return kind
+        return ""
+
+    def _in_arithmetic(self, node: Node, parent: Node) -> str:
+        operator = required(parent, "operator").type
+        other = next(child for side in ("left", "right") if (child := required(parent, side)) != node)
+        if operator in _ARITHMETIC:
+            return "number"
+        # `x + 1` and `x % 2` are arithmetic; `x + "s"`, `x * 2` and `text % x` may be something else.
+        known = self._value(other)
+        if operator == "+" and known in ("number", "text"):
+            return known
+        return "number" if operator == "%" and required(parent, "left") == node and known == "number" else ""

@@ -125,7 +125,7 @@ def test_rewritten_java_util_compiles_and_compiles_programs_to_the_same_classes(
     arguments = {"rules": rules} if rules else {}
     counts = {}
     for file in sources.rglob("*.java"):
-        found = rewrite(file.read_text(), "java", **arguments, names=lambda name, kind: [f"{name}_v"])
+        found = rewrite(file.read_text(), "java", **arguments, names=lambda name, kind, values: [f"{name}_v"])
         counts = {rule: counts.get(rule, 0) + count for rule, count in found.counts.items()}
         target = tmp_path / "source" / file.relative_to(sources)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,7 @@ def test_operands_are_not_exchanged_if_a_division_may_fail(divisor, swapped):
 def test_no_method_gets_the_name_of_a_method_of_object():
     names = {"inform": ["notify", "tell"]}
     found = rewrite(
-        "class A { private void inform() {} }", "java", ["rename-function"], lambda n, _: names[n]
+        "class A { private void inform() {} }", "java", ["rename-function"], lambda n, *_: names[n]
     )
     assert found.names == {"inform": "tell"}
 

@@ -79,7 +79,9 @@ def inlined(monkeypatch):
 )
 def test_names_in_inlined_comprehensions_are_found(inlined, source, expected):
     rules = ["rename-parameter", "rename-variable", "rename-function"]
-    found = rewrite(source, "python", rules, lambda name, kind: [f"new_{name}"] if name != "f" else [])
+    found = rewrite(
+        source, "python", rules, lambda name, kind, values: [f"new_{name}"] if name != "f" else []
+    )
     assert found.text == expected
 
 

@@ -46,7 +46,7 @@ def check(source, arguments, rules, share, seed):
     assert run(new, arguments) == run(source, arguments), new
 
 
-def longer(name, kind):
+def longer(name, kind, values):
     return [f"{name}_v"]
 
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
 EVERY = [*DEFAULT_RULES, "remove-comments", "expand-compound", "dead-code"]
 
 
-def longer(name, kind):
+def longer(name, kind, values):
     return [f"new_{name}"]
 
 
@@ -238,7 +238,7 @@ def test_descriptions_follow_parameters():
     """
     return x, y, n, rest, more
 '''
-    found = rewrite(source, "python", ["rename-parameter"], lambda name, kind: [name.upper()]).text
+    found = rewrite(source, "python", ["rename-parameter"], lambda name, kind, values: [name.upper()]).text
     assert (
         found
         == '''def f(X, Y, N, *REST, **MORE):
