@@ -32,11 +32,15 @@ EXAMPLES = """examples:
       --draws 5 --metric simllm --threshold 0.6 --out report
   simllm evaluate metamorphic --recorded results.jsonl --out report
 
-The command reads code on standard input and writes its answer; the environment variables SIMLLM_LANGUAGE and
-SIMLLM_DRAW tell it the language and the number of the draw. An answer is a success if the judge command that
-reads it exits with status 0, if its score against the item's `reference` reaches the threshold, or if it
-equals the item's `label`. The judge command finds the id and the side in the environment variables SIMLLM_ID
-and SIMLLM_SIDE. In its words, {id} and {side} are replaced; {id} is refused where it may run as code.
+The command reads code on standard input and writes its answer; the environment variables SIMLLM_ID,
+SIMLLM_LANGUAGE and SIMLLM_DRAW tell it the item, the language and the number of the draw, and SIMLLM_FOLDER
+a folder with the item's fields (item.json, without reference and label) and with the texts under `files`.
+
+An answer is a success if the judge command that reads it exits with status 0, if its score against the item's
+`reference` reaches the threshold, or if it equals the item's `label`. If the last line that the judge prints
+is plausible, failing, uncompilable or timeout, this is the outcome. The judge has SIMLLM_ID, SIMLLM_SIDE and
+SIMLLM_FOLDER. In the words of both commands {id} is replaced, and in those of the judge {side}; {id} is
+refused where it may run as code.
 
 --restore puts the old names of renamed functions into answers about variants, where code defines or calls
 the function. Parameters, variables, attributes, keyword arguments, strings and comments stay as they are. In
@@ -62,6 +66,7 @@ class Options(CommonOptions):
     metric: str | None = None
     threshold: float | None = None
     restore: bool = False
+    code: bool = False
     nll_model: Path | None = None
     parallel: Any = None
     timeout: Any = None
@@ -89,6 +94,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="put old names of functions (in prose: all names) into answers about variants before judging",
     )
+    command.add_argument(
+        "--code", action="store_true",
+        help="judge the code in an answer, in a code block for example; without any it is uncompilable",
+    )  # fmt: skip
     command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
     command.add_argument("--parallel", type=int, metavar="N", help="commands at once; default: 1")
     command.add_argument("--timeout", type=float, metavar="S", help="seconds of a command; default: 600")
@@ -123,6 +132,8 @@ def run(options: Options) -> None:
         _check_judged_by(options, items)
     if options.judge:
         judges.check_command(options.judge, items)
+    if options.command:
+        judges.check_command(options.command, items, "tool")
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
     if options.model and not (options.metric and registry.uses_model(options.metric)):
         raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
@@ -133,6 +144,8 @@ def run(options: Options) -> None:
         recorded = _ask(options, items, variants)
     # Warnings about the input come first.
     recorded.warnings[:0] = warned
+    if options.code:
+        _keep_code(recorded, items, variants)
     if options.restore:
         _restore(recorded, items, variants)
     judge = _judge(options, items, metric, recorded.warnings)
@@ -175,6 +188,8 @@ def _checked(options: Options) -> Options:
         raise InputError(f"--threshold {options.threshold}: expected a number")
     if options.restore and not options.variants:
         raise InputError("--restore needs --variants, which hold the names")
+    if options.code and not options.items:
+        raise InputError("--code needs --items, which tell the language")
     if options.nll_model and not options.items:
         raise InputError("--nll-model needs --items: the original code")
     for name, commands in (("draws", ["command"]), ("parallel", _COMMANDS), ("timeout", _COMMANDS)):
@@ -185,9 +200,8 @@ def _checked(options: Options) -> Options:
         raise InputError(f"expected --draws and --parallel from 1 to {_MOST:,}")
     if not 0 < options.timeout <= _LONGEST:
         raise InputError(f"expected --timeout above 0 and at most {_LONGEST:,} seconds")
-    for word in options.command or ():
-        if "{id}" in word or "{side}" in word:
-            raise InputError("--command: {id} and {side} are only replaced in --judge")
+    if any("{side}" in word for word in options.command or ()):
+        raise InputError("--command: {side} is only replaced in --judge; a tool must not know it")
     return options
 
 
@@ -202,10 +216,12 @@ def _read_items(options: Options) -> tuple[dict[str, dict[str, Any]], list[str]]
     with packages.require_code_extra():
         from simllm.perturb.code.variants import read_items
     from simllm.evaluation.metamorphic.results import read_nll
+    from simllm.evaluation.metamorphic.tool import check_files
 
     items = {item["id"]: item for item in read_items(options.items)}
     for item in items.values():
         read_nll(item, item["where"])  # before a tool is asked
+        check_files(item, item["where"])
     if options.nll_model:
         from simllm.evaluation.metamorphic.likelihood import mean_nll
 
@@ -271,21 +287,52 @@ def _judge(
     from simllm.evaluation.metamorphic import judges
 
     if options.judge:
-        return judges.by_command(options.judge, options.parallel, options.timeout, warned)
+        return judges.by_command(options.judge, options.parallel, options.timeout, warned, items)
     if metric is not None and options.threshold is not None:
         return judges.by_metric(metric, options.threshold, items)
     return judges.by_label(items) if any("label" in item for item in items.values()) else None
+
+
+def _keep_code(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
+    """Replace answers, in place, by the code in them; an answer without code is uncompilable."""
+    from simllm.code.reply import code_of_reply
+    from simllm.evaluation.metamorphic.results import SIDES, UNCOMPILABLE
+
+    shown = _by_variant(variants)
+    without = unsure = total = 0
+    for draw in recorded.draws:
+        if draw.output is None or draw.id not in items or draw.success is not None:
+            continue
+        item, row = items[draw.id], shown.get((draw.id, draw.arm, draw.variant))
+        source = row["text"] if row and draw.side == SIDES[1] else item["source"]
+        found = code_of_reply(draw.output, item["language"], source=source)
+        total += 1
+        unsure += found.is_ambiguous
+        without += found.text is None
+        draw.output = found.text
+        if found.text is None:
+            draw.outcome, draw.success = UNCOMPILABLE, False
+    for count, what in (
+        (without, "have no code, and are uncompilable"),
+        (unsure, "have several code blocks that fit equally well; the last counts"),
+    ):
+        if count:
+            recorded.warnings.append(f"{count:,} of {format_count(total, 'answer')} {what}")
+
+
+def _by_variant(variants: list[dict[str, Any]]) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Index variants by item, arm and number: an item has one for each arm, such as a single rule."""
+    return {(row["id"], row.get("arm") or "", row.get("variant", 0)): row for row in variants}
 
 
 def _restore(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
     """Put the original names of functions back, in place, into the answers about rewritten code."""
     from simllm.perturb.code.restoring import restore_functions, uses_new_function
 
-    # An item has a variant for each arm, such as a single rule.
-    rows = {(row["id"], row.get("arm") or ""): row for row in variants}
+    rows = _by_variant(variants)
     recorded.restored = left = 0
     for draw in recorded.draws:
-        row = rows.get((draw.id, draw.arm))
+        row = rows.get((draw.id, draw.arm, draw.variant))
         if draw.side == "transformed" and draw.output is not None and row and row.get("names"):
             about = row["text"], items[draw.id]["language"], row["names"]
             restored = restore_functions(draw.output, *about)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.results import SIDES, Draw
-from simllm.evaluation.metamorphic.tool import TIMEOUT, CommandRunner
+from simllm.evaluation.metamorphic.results import FAILING, LATE, OUTCOMES, PLAUSIBLE, SIDES, Draw
+from simllm.evaluation.metamorphic.tool import TIMEOUT, CommandRunner, item_folder
 from simllm.io import tables
 from simllm.metrics.interface import Example, Metric
 from simllm.stats.resampling import paired_mean
 
-Judge = Callable[[Sequence[Draw]], list[bool]]
+Judge = Callable[[Sequence[Draw]], list[str]]  # returns an outcome for each draw
 _PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
 # Programs that run a word as code after an option, and programs that run the words after them as code.
 _INTERPRETER = re.compile(
@@ -34,7 +34,7 @@ _SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
-    """Set `success` of the draws that are not judged yet; after a crash it stays None.
+    """Set `success` and `outcome` of the draws that are not judged yet; after a crash they stay None.
 
     `judge` may be None only if all successes are known.
     """
@@ -43,63 +43,104 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
         where = open_draws[0].where or open_draws[0].id
         raise InputError(f"{where}: an output without success needs a label, a judge command or a metric")
     if open_draws and judge is not None:
-        for draw, success in zip(open_draws, judge(open_draws), strict=True):
-            draw.success = success
+        for draw, outcome in zip(open_draws, judge(open_draws), strict=True):
+            draw.outcome, draw.success = outcome, outcome == PLAUSIBLE
 
 
 def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
     """Make a judge: a success equals the `label` of its item, but for white space around both."""
 
-    def judge(draws: Sequence[Draw]) -> list[bool]:
-        return [(draw.output or "").strip() == str(_field(items, draw, "label")).strip() for draw in draws]
+    def judge(draws: Sequence[Draw]) -> list[str]:
+        return [
+            _outcome((draw.output or "").strip() == str(_field(items, draw, "label")).strip())
+            for draw in draws
+        ]
 
     return judge
 
 
-def by_command(command: Sequence[str], parallel: int, timeout: float, warned: list[str]) -> Judge:
-    """Make a judge that runs a command on each answer; exit status 0 means a success.
+def _outcome(is_success: bool) -> str:
+    return PLAUSIBLE if is_success else FAILING
+
+
+def by_command(
+    command: Sequence[str],
+    parallel: int,
+    timeout: float,
+    warned: list[str],
+    items: Mapping[str, dict[str, Any]] | None = None,
+) -> Judge:
+    """Make a judge that runs a command on each answer, and reads the outcome as `outcome_of` does.
 
     The command reads the answer from standard input. In its words, `{id}` and `{side}` are replaced;
-    SIMLLM_ID and SIMLLM_SIDE in the environment hold them, too. After `timeout` seconds, the answer is a
-    failure. `warned` gets sentences about commands that failed themselves.
+    SIMLLM_ID and SIMLLM_SIDE in the environment hold them, too, and SIMLLM_FOLDER a folder with the fields
+    and files of the item. After `timeout` seconds, the outcome is a timeout. `warned` gets sentences about
+    commands that failed themselves.
     """
     check_command(command)
 
-    def judge(draws: Sequence[Draw]) -> list[bool]:
+    def judge(draws: Sequence[Draw]) -> list[str]:
         check_command(command, {draw.id for draw in draws})
         # The runner is left first: it kills the commands for which the threads of the pool wait.
         with ThreadPoolExecutor(parallel) as pool, CommandRunner() as runner:
 
-            def status(draw: Draw) -> str:
+            def run(draw: Draw) -> tuple[str, str]:
                 values = {"{id}": draw.id, "{side}": draw.side}
                 # One pass over each word: an id that itself contains "{side}" must stay as it is.
                 words = [_PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in command]
                 variables = {"SIMLLM_ID": draw.id, "SIMLLM_SIDE": draw.side}
-                return runner.run(words, draw.output or "", variables, timeout)[0]
+                with item_folder(_all_fields((items or {}).get(draw.id, {}))) as folder:
+                    variables["SIMLLM_FOLDER"] = folder
+                    return runner.run(words, draw.output or "", variables, timeout)
 
             try:
-                statuses = list(pool.map(status, draws))
+                ended = list(pool.map(run, draws))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        warned.extend(_failures(statuses))
-        return [status == "0" for status in statuses]
+        warned.extend(_failures(ended))
+        return [outcome_of(status, printed) for status, printed in ended]
 
     return judge
 
 
-def _failures(statuses: Sequence[str]) -> Iterator[str]:
-    """Yield sentences about commands that did not judge an answer, but failed themselves."""
-    late = sum(status == TIMEOUT for status in statuses)
+def _all_fields(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a judge sees of an item: all its fields, with the original code."""
+    return {name: value for name, value in item.items() if name != "where"}
+
+
+_LATE_STATUS = "124"  # of the program `timeout`
+
+
+def outcome_of(status: str, printed: str) -> str:
+    """Return the outcome that a judge's command tells.
+
+    If the last line that it prints is one of `OUTCOMES`, this is the outcome; otherwise the exit status
+    decides: 0 is plausible, 124 is a timeout, and all others are failing. A command that prints "plausible"
+    and then fails is failing.
+    """
+    word = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
+    if status == TIMEOUT:
+        return LATE
+    if word in OUTCOMES and not (word == PLAUSIBLE and status != "0"):
+        return word
+    return LATE if status == _LATE_STATUS else _outcome(status == "0")
+
+
+def _failures(ended: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield sentences about commands (status, output) that did not judge an answer, but failed themselves."""
+    late = sum(status == TIMEOUT for status, _ in ended)
     # 126 and 127 are a shell's statuses for a command that cannot run; a minus stands for a signal.
-    broken = sum(status in ("126", "127") or status.startswith("-") for status in statuses)
+    broken = sum(status in ("126", "127") or status.startswith("-") for status, _ in ended)
     for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
         if count:
-            yield f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures"
+            yield f"the judge {what} on {count:,} of {len(ended):,} answers, which count as failures"
 
 
-def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
-    """Refuse a judge's command that would run the id of an item as code, and ids that could do harm in it.
+def check_command(command: Sequence[str], ids: Iterable[str] = (), of: str = "judge") -> None:
+    """Refuse a command that would run the id of an item as code, and ids that could do harm in it.
+
+    `of` tells whose command it is, for messages.
 
     Ids that a shell would interpret are refused if the command names an interpreter with a script. Ids that
     would be read as an option, or that lead out of a folder, are refused everywhere.
@@ -120,7 +161,7 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
         is_joined = bool(_RUNS_ALL.intersection(names[:at]) or _CODE.search(_PLACEHOLDER.sub("", word)))
         if is_program or follows or is_joined:
             raise InputError(
-                f"{{id}} in {word!r} of the judge's command may run as code; pass it as a word of its own to "
+                f"{{id}} in {word!r} of the {of}'s command may run as code; pass it as a word of its own to "
                 "a program, or read the environment variable SIMLLM_ID"
             )
     if not places:
@@ -132,7 +173,7 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
         leads_out = inner and (".." in name.split("/") or name.startswith("/"))
         if is_option or leads_out or "\0" in name or (has_script and not _SAFE.fullmatch(name)):
             raise InputError(
-                f"the id {name!r} cannot be put into the judge's command; read the environment variable "
+                f"the id {name!r} cannot be put into the {of}'s command; read the environment variable "
                 "SIMLLM_ID instead of {id}"
             )
 
@@ -140,9 +181,9 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
     """Make a judge: a success has a score of at least `threshold` against the `reference` of its item."""
 
-    def judge(draws: Sequence[Draw]) -> list[bool]:
+    def judge(draws: Sequence[Draw]) -> list[str]:
         examples = [Example(draw.output or "", str(_field(items, draw, "reference"))) for draw in draws]
-        return [bool(value >= threshold) for value in metric.score(examples).values]
+        return [_outcome(bool(value >= threshold)) for value in metric.score(examples).values]
 
     return judge
 

@@ -135,20 +135,36 @@ class Likelihood:
         below_median: The correlation that the thesis reports, over the items whose NLL is below the median.
             Language models may have read the code of these items in training.
         above_median: The correlation over the items whose NLL is above the median.
+        cumulative: For each item in the order of the NLL: its NLL, and the mean difference over the items up
+            to it.
+        groups: For each group of items, such as a project: number of items, mean NLL and mean difference.
+        by_group: The correlation over the groups, of mean NLL and mean difference.
     """
 
     median: float
     all: RankCorrelation
     below_median: RankCorrelation
     above_median: RankCorrelation
+    cumulative: list[tuple[float, float]]
+    groups: dict[str, tuple[int, float, float]]
+    by_group: RankCorrelation
 
 
 def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
     """Correlate the NLL with the difference, over the items with an NLL; None if there are none."""
-    known = [(one.nll, one.difference) for one in outcomes if one.nll is not None]
+    known = [(one.nll, one.difference, one.group) for one in outcomes if one.nll is not None]
     if not known:
         return None
-    nll, difference = np.array(known).T
+    nll, difference = np.array([pair[:2] for pair in known]).T
+    # Items with equal NLL in their own order.
+    order = np.argsort(nll, kind="stable")
+    means = np.cumsum(difference[order]) / np.arange(1, len(nll) + 1)
+    names = np.array([group for _, _, group in known])
+    chosen = {name: names == name for name in dict.fromkeys(names.tolist()) if name}
+    groups = {
+        name: (int(own.sum()), float(nll[own].mean()), float(difference[own].mean()))
+        for name, own in chosen.items()
+    }
     median = float(np.median(nll))
     below, above = nll < median, nll > median
     return Likelihood(
@@ -156,6 +172,9 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
         _correlate(nll, difference),
         _correlate(nll[below], difference[below]),
         _correlate(nll[above], difference[above]),
+        list(zip(nll[order].tolist(), means.tolist(), strict=True)),
+        groups,
+        _correlate(*np.array([own[1:] for own in groups.values()]).reshape(-1, 2).T),
     )
 
 

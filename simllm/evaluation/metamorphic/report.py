@@ -27,6 +27,9 @@ KIND = ReportKind(
     keeps_records=True,  # the tools' answers
 )
 _WORST = 5  # items that are shown with their code
+_FEW = 3  # items that show no trend
+_LONGEST_LABEL = 16  # characters of the name of a group in a figure
+_FACTORS = 12  # of the regression on the page; the JSON has all
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
@@ -35,7 +38,9 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
         "study": study,
         "conclusions": write_conclusions(study),
         "figures": {name: draw(found.study) for name, found in study.tools.items()},
+        "likelihoods": {name: draw_likelihood(found.study) for name, found in study.tools.items()},
         "worst": {name: worst_items(study, found) for name, found in study.tools.items()},
+        "most_factors": _FACTORS,
         "p": _p,
         "ratio": lambda value: DASH if value is None else "∞" if value == math.inf else f"{value:.2f}",
         "name": lambda tool: tool or "the tool",
@@ -94,8 +99,7 @@ def draw(study: SuccessStudy) -> str:
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
         figure = Figure(figsize=(9, 2.8))
-        # Up to three items show no trend.
-        axes = figure.subplots(1, 2 if len(known) > 3 else 1, squeeze=False)[0]
+        axes = figure.subplots(1, 2 if len(known) > _FEW else 1, squeeze=False)[0]
         differences = [one.difference for one in study.outcomes]
         axes[0].hist(differences, bins=np.linspace(-1.05, 1.05, 22).tolist(), color=BLUE)
         axes[0].axvline(study.mean.difference, color="#c1571b", lw=1.2)
@@ -119,6 +123,58 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
     axes.plot(centers, [part.mean() for part in parts], "o-", color=BLUE, ms=4, lw=1)
     axes.set_xlabel("percentile of the original's NLL (left: likely, perhaps read before)")
     axes.set_ylabel("mean difference")
+
+
+def draw_likelihood(study: SuccessStudy) -> str | None:
+    """Draw what the NLL tells, as the thesis does, and return the SVG; None with up to three items.
+
+    The figure has the cumulative mean difference, the groups by mean NLL, and box plots of the NLL of items
+    that lose, stay and win.
+    """
+    found = study.likelihood
+    if found is None or len(found.cumulative) <= _FEW:
+        return None
+    with style():
+        figure = Figure(figsize=(9, 2.8))
+        has_groups = len(found.groups) > 1
+        axes = figure.subplots(1, 3 if has_groups else 2, squeeze=False)[0]
+        nll, means = zip(*found.cumulative, strict=True)
+        axes[0].axhline(0, color=GREY, lw=1)
+        axes[0].step(nll, means, where="post", color=BLUE, lw=1.2)
+        axes[0].set_xlabel("items up to this NLL")
+        axes[0].set_ylabel("mean difference")
+        _draw_boxes(axes[1], study.outcomes)
+        if has_groups:
+            axes[2].axhline(0, color=GREY, lw=1)
+            for name, (items, mean_nll, difference) in found.groups.items():
+                axes[2].plot(mean_nll, difference, "o", color=BLUE, ms=3 + min(items, 100) ** 0.5, alpha=0.7)
+                label = name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+                axes[2].annotate(
+                    label, (mean_nll, difference), (4, 3), textcoords="offset points", fontsize=7
+                )
+            axes[2].set_xlabel("mean NLL of a group")
+            axes[2].set_ylabel("mean difference")
+        for one in axes:
+            one.spines[["top", "right"]].set_visible(False)
+        figure.tight_layout()
+    return svg_element(figure)
+
+
+def _draw_boxes(axes: Any, outcomes: Sequence[ItemOutcome]) -> None:
+    """Draw box plots of the NLL of the items that lose, stay and win."""
+    values = {
+        name: [one.nll for one in outcomes if one.nll is not None and np.sign(one.difference) == sign]
+        for name, sign in (("lose", -1), ("stay", 0), ("win", 1))
+    }
+    values = {name: own for name, own in values.items() if own}
+    axes.boxplot(
+        list(values.values()),
+        tick_labels=[f"{name} ({len(own)})" for name, own in values.items()],
+        widths=0.5,
+        medianprops={"color": BLUE},
+        flierprops={"marker": ".", "markersize": 4},
+    )
+    axes.set_ylabel("NLL of the original")
 
 
 def worst_items(

@@ -16,10 +16,12 @@ from simllm.errors import InputError
 from simllm.io import reading
 
 SIDES = ("original", "transformed")
-_DRAW_FIELDS = ("id", "side", "draw", "success", "output", "crashed")
+# What becomes of an answer: it passes the tests, fails them, does not compile, or runs for too long.
+PLAUSIBLE, FAILING, UNCOMPILABLE, LATE = OUTCOMES = ("plausible", "failing", "uncompilable", "timeout")
+_DRAW_FIELDS = ("id", "side", "draw", "variant", "outcome", "success", "output", "crashed")
 _COUNT_FIELDS = ("id", *SIDES)
 _MOST_DRAWS = 1_000_000  # of an item, so that sums and tests stay exact
-_FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
+_FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "counts", "unchanged")
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Draw:
         success: None if the tool crashed, or the answer is not judged yet.
         output: The answer; None if only the success is known, or the tool crashed.
         where: The file and the line of the answer, for error messages.
+        variant: The number of the variant among those of the item; 0 for an original.
+        outcome: One of `OUTCOMES`; None if only the success is known, or nothing.
     """
 
     id: str
@@ -43,6 +47,8 @@ class Draw:
     model: str = ""
     arm: str = ""
     where: str = ""
+    variant: int = 0
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class Recorded:
         counts: The answers that are recorded only as counts. The key is (tool, arm, id of the item). The
             values are the numbers of successes and of answers: on the original, then on the variant.
         facts: Properties by (arm, id of the item).
+        rewritten: How many places each rule rewrote, by (id of the item, number of the variant); for variants
+            by all rules.
         warnings: Sentences about what was left out or changed before the results were recorded.
         restored: The number of answers into which old names were put back; None if this was not asked for.
     """
@@ -71,6 +79,7 @@ class Recorded:
     draws: list[Draw] = field(default_factory=list)
     counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+    rewritten: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     restored: int | None = None
 
@@ -85,11 +94,11 @@ class Recorded:
 def read_recorded(file: Path | str) -> Recorded:
     """Read the results of tools from a file with a JSON object in each line.
 
-    Each line has the `id` of an item. A line with an answer has the keys `side`, `draw` (a number, default
-    0), and at least one of `success`, `output` and `crashed` (true if there was no answer). A line with
-    counts has the keys `original` and `transformed`, each a list [successes, answers]. Any line may have
-    `model` and `arm`, and `nll`, `group`, `rules` and `unchanged`, which may be spread over the lines of an
-    item; the last value counts.
+    Each line has the `id` of an item. A line with an answer has the keys `side`, `draw` and `variant`
+    (numbers, default 0), and at least one of `outcome` (see `OUTCOMES`), `success`, `output` and `crashed`
+    (true if there was no answer). A line with counts has the keys `original` and `transformed`, each a list
+    [successes, answers]. Any line may have `model` and `arm`, and `nll`, `group`, `rules`, `counts` (places
+    by rule) and `unchanged`, which may be spread over the lines of an item; the last value counts.
     """
     found = Recorded()
     places: dict[tuple[object, ...], str] = {}
@@ -101,12 +110,14 @@ def read_recorded(file: Path | str) -> Recorded:
         key: tuple[object, ...] = (model, arm, item)
         if "side" in row:
             found.draws.append(draw := _read_draw(row, model, arm, where))
-            key = (*key, draw.side, draw.number)
+            key = (*key, draw.side, draw.number, draw.variant)
         else:
             found.counts[model, arm, item] = (_count(row, SIDES[0], where), _count(row, SIDES[1], where))
         if key in places:
             raise InputError(f"{where}: repeats {places[key]}")
         places[key] = where
+        if (counts := _read_rewritten(row, where)) is not None and not arm:
+            found.rewritten[item, row.get("variant", 0)] = counts
         if facts := _read_facts(row, where):
             found.facts[arm, item] = replace(found.facts.get((arm, item), ItemFacts()), **facts)
     if not places:
@@ -131,19 +142,29 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
     if row["side"] not in SIDES:
         raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
     number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
-    # Not isinstance, which takes true for 1.
-    if type(number) is not int:
-        raise InputError(f"{where}: expected a number under draw, not {number!r}")
+    variant, outcome = row.get("variant", 0), row.get("outcome")
+    for name, value in (("draw", number), ("variant", variant)):
+        # Not isinstance, which takes true for 1.
+        if type(value) is not int:
+            raise InputError(f"{where}: expected a number under {name}, not {value!r}")
+    if outcome is not None and outcome not in OUTCOMES:
+        raise InputError(f"{where}: expected one of {', '.join(OUTCOMES)} under outcome, not {outcome!r}")
     # A crash counts before everything else in the line; it may have half an output.
     if row.get("crashed") is True:
-        success = output = None
+        success = output = outcome = None
+    elif outcome is not None:
+        if success not in (None, outcome == PLAUSIBLE):
+            raise InputError(f"{where}: the outcome {outcome} contradicts the success {success!r}")
+        success = outcome == PLAUSIBLE
     elif isinstance(success, int) and success in (0, 1):
         success = bool(success)
     elif success is not None:
         raise InputError(f"{where}: expected true or false under success, not {success!r}")
     elif not isinstance(output, str):
-        raise InputError(f"{where}: expected success, output or crashed")
-    return Draw(row["id"], row["side"], number, success, output, model, arm, where)
+        raise InputError(f"{where}: expected outcome, success, output or crashed")
+    if row["side"] == SIDES[0] and variant:
+        raise InputError(f"{where}: an original has no number under variant")
+    return Draw(row["id"], row["side"], number, success, output, model, arm, where, variant, outcome)
 
 
 def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
@@ -156,6 +177,16 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
     return value[0], value[1]
 
 
+def _read_rewritten(row: Mapping[str, Any], where: str) -> dict[str, int] | None:
+    """Read how many places each rule rewrote; None if a line does not tell."""
+    counts = row.get("counts")
+    if counts is None:
+        return None
+    if not isinstance(counts, dict) or not all(type(n) is int and n >= 0 for n in counts.values()):
+        raise InputError(f"{where}: expected numbers of places by rule under counts")
+    return counts
+
+
 def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
     """Read the attributes of `ItemFacts` that a line has."""
     nll, rules = read_nll(row, where), row.get("rules")
@@ -163,6 +194,8 @@ def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
         raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
     if type(row.get("unchanged", False)) not in (bool, type(None)):
         raise InputError(f"{where}: expected true or false under unchanged, not {row['unchanged']!r}")
+    if rules is None and row.get("counts"):
+        rules = [rule for rule, count in row["counts"].items() if count]
     facts = {
         "nll": nll,
         "group": row.get("group") or None,
@@ -197,6 +230,7 @@ class ItemOutcome:
         group: A label of the item from the input file, such as "long"; empty if it has none.
         rules: The names of the rules that changed the variant; None if unknown.
         unchanged: Whether the variant equals the original.
+        variants: The number of variants, whose answers count together.
     """
 
     id: str
@@ -206,6 +240,7 @@ class ItemOutcome:
     group: str = ""
     rules: tuple[str, ...] | None = None
     unchanged: bool = False
+    variants: int = 1
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -246,10 +281,13 @@ def count_successes(
     }
     crashes: dict[str, dict[str, int]] = {model: dict.fromkeys(SIDES, 0) for model, _ in counts}
     seen: dict[tuple[str, str], dict[str, str]] = {}
+    variants: dict[tuple[str, str], set[int]] = {}
     for draw in _with_originals(recorded.draws, arm):
         sides = counts.setdefault((draw.model, draw.id), {})
         seen.setdefault((draw.model, draw.id), {})[draw.side] = draw.where
         lost = crashes.setdefault(draw.model, dict.fromkeys(SIDES, 0))
+        if draw.side == SIDES[1]:
+            variants.setdefault((draw.model, draw.id), set()).add(draw.variant)
         if draw.success is None:
             lost[draw.side] += 1
         else:
@@ -262,9 +300,19 @@ def count_successes(
             place = next(iter(where.values()))
             raise InputError(f"{place}: the item {item} has no draw of the side {missing[0]}")
         if len(sides) == len(SIDES):
-            facts = vars(recorded.facts_about(arm, item))
+            facts = dict(vars(recorded.facts_about(arm, item)))
+            facts["variants"] = len(variants.get((model, item), "1"))
             outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **facts))
     return outcomes, crashes
+
+
+def count_outcomes(draws: Iterable[Draw], model: str) -> dict[str, dict[str, int]]:
+    """Count the draws of a tool with each outcome by side, with variants by all rules; empty without any."""
+    counts = {side: dict.fromkeys(OUTCOMES, 0) for side in SIDES}
+    for draw in _with_originals([draw for draw in draws if draw.model == model], ""):
+        if draw.outcome is not None:
+            counts[draw.side][draw.outcome] += 1
+    return counts if any(any(own.values()) for own in counts.values()) else {}
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:

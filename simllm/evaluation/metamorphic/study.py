@@ -13,11 +13,15 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.judges import Judge, OutputAgreement, judge_answers, measure_agreement
 from simllm.evaluation.metamorphic.likelihood import Likelihood
+from simllm.evaluation.metamorphic.regression import CountRegression, regress_on_counts
 from simllm.evaluation.metamorphic.results import (
+    OUTCOMES,
     SIDES,
+    Draw,
     ItemFacts,
     ItemOutcome,
     Recorded,
+    count_outcomes,
     count_successes,
     read_nll,
 )
@@ -70,7 +74,7 @@ def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[s
             yield f"no item of {name} differs between original and variant: there is nothing to test"
         elif n >= LEAST_ITEMS:
             yield f"all items of {name} have the same difference: there is no interval"
-    if uneven := [one.id for one in outcomes if one.original[1] != one.transformed[1]]:
+    if uneven := [one.id for one in outcomes if one.original[1] * one.variants != one.transformed[1]]:
         yield f"{_named(uneven, 'item')} of {name} {_verb(uneven, 'has', 'have')} more draws on one side"
     if unchanged := sum(one.unchanged for one in outcomes):
         what = "the study shows noise alone" if unchanged == n else "they make the mean difference smaller"
@@ -82,6 +86,14 @@ def _warn_of_likelihood(name: str, found: Likelihood, items: int) -> Iterator[st
         yield f"{items - found.all.n:,} of {format_count(items, 'item')} have no negative log-likelihood"
     if found.all.rho is None:
         yield f"the correlation of {name} with the negative log-likelihood is not defined"
+
+
+def warn_of_outcomes(draws: Sequence[Draw]) -> Iterator[str]:
+    """Yield a sentence if the outcomes of some draws are known, and only the success of others."""
+    judged = [draw for draw in draws if draw.success is not None and not draw.arm]
+    unknown = sum(draw.outcome not in OUTCOMES for draw in judged)
+    if 0 < unknown < len(judged):
+        yield f"{unknown:,} of {format_count(len(judged), 'draw')} have a success, but no outcome"
 
 
 def warn_of_items(
@@ -121,6 +133,9 @@ class ToolResult:
         study: The success rates on originals and on the variants made by all rules together.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
         crashes: The number of crashes by side, with variants made by all rules together.
+        outcome_counts: The number of draws with each outcome by side, with variants by all rules together; empty if
+            only successes are known.
+        regression: What the numbers of rewritten places tell of success; None if they are unknown.
         arms: For each rule alone, the mean difference over the items that it changed.
         agreement: None if no metric was given to measure it, or if no item has enough answers.
     """
@@ -128,6 +143,8 @@ class ToolResult:
     study: SuccessStudy
     holm_p: float
     crashes: dict[str, int]
+    outcome_counts: dict[str, dict[str, int]]
+    regression: CountRegression | None
     arms: dict[str, MeanDifference]
     agreement: OutputAgreement | None = None
 
@@ -140,7 +157,8 @@ class MetamorphicStudy:
         tools: The results by the name of the tool.
         alpha: The significance level.
         sources: The original code by the id of the item; empty if unknown.
-        variants: The code after rewriting by all rules together, by the id of the item; empty if unknown.
+        variants: The code after rewriting by all rules together, the first variant of each item by the item's
+            id; empty if unknown.
         warnings: Sentences about figures that mean little, and about what was left out.
         restored: The number of answers into which old names of functions were put back; None if this was not
             asked for.
@@ -174,6 +192,7 @@ def evaluate(
     judge_answers(recorded.draws, judge)
     # What the file of results says counts before what items and variants say.
     recorded.facts = collect_facts(items, variants) | recorded.facts
+    recorded.rewritten = collect_rewritten(variants) | recorded.rewritten
     outcomes, crashes = count_successes(recorded)
     # A tool that crashed on a side of each item has no outcome to test.
     outcomes = {model: found for model, found in outcomes.items() if found}
@@ -190,6 +209,7 @@ def evaluate(
     corrected = holm([study.mean.p for study in studies.values()])
     arms = _compare_arms(recorded)
     warned = [*recorded.warnings, *warn_of_items(items, variants, _ids(recorded))]
+    warned += warn_of_outcomes(recorded.draws)
     for model, study in studies.items():
         left_out = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
         warned += warn_of_study(model, study, crashes[model], left_out, alpha)
@@ -200,6 +220,8 @@ def evaluate(
                 study,
                 p,
                 crashes[model],
+                count_outcomes(recorded.draws, model),
+                regress_on_counts(recorded, model),
                 arms.get(model, {}),
                 measure_agreement([d for d in recorded.draws if (d.model, d.arm) == (model, "")], metric)
                 if metric is not None
@@ -209,7 +231,7 @@ def evaluate(
         },
         alpha,
         {name: item["source"] for name, item in items.items()},
-        {row["id"]: row["text"] for row in variants if not row.get("arm")},
+        {row["id"]: row["text"] for row in reversed(variants) if not row.get("arm")},
         warned,
         recorded.restored,
     )
@@ -255,7 +277,8 @@ def collect_facts(
 ) -> dict[tuple[str, str], ItemFacts]:
     """Collect the properties of items and variants, by (arm, id of the item).
 
-    Each item has an entry with an empty arm, even if it has no such variant.
+    Each item has an entry with an empty arm, even if it has no such variant. The rules of several variants
+    are joined.
     """
     known = {
         name: ItemFacts(read_nll(item, item.get("where", name)), str(item.get("group") or ""))
@@ -265,8 +288,21 @@ def collect_facts(
     for row in variants:
         rules = tuple(rule for rule, count in (row.get("counts") or {}).items() if count)
         unchanged = row["text"] == items[row["id"]]["source"]
-        facts[row.get("arm") or "", row["id"]] = replace(known[row["id"]], rules=rules, unchanged=unchanged)
+        key = row.get("arm") or "", row["id"]
+        if (before := facts.get(key)) is not None and before.rules is not None:
+            rules = tuple(dict.fromkeys((*before.rules, *rules)))
+            unchanged = unchanged and before.unchanged
+        facts[key] = replace(known[row["id"]], rules=rules, unchanged=unchanged)
     return facts
+
+
+def collect_rewritten(variants: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], dict[str, int]]:
+    """Collect how many places each rule rewrote, by (id of the item, number of the variant)."""
+    return {
+        (row["id"], row.get("variant", 0)): row["counts"]
+        for row in variants
+        if not row.get("arm") and row.get("counts") is not None
+    }
 
 
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -274,17 +310,22 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
 
     Unparsed is code that could not be parsed; refuted code does not compile, or behaves differently.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
     for where, row in reading.objects(file):
         name, arm = reading.text_under(row, "id", where), str(row.get("arm") or "")
+        number = row.get("variant", 0)
+        if type(number) is not int:
+            raise InputError(f"{where}: expected a number under variant, not {number!r}")
         if name not in items:
             raise InputError(f"{where}: unknown item {name}")
-        if (name, arm) in found:
-            raise InputError(f"{where}: a second variant of the item {name}")
+        if (name, arm, number) in found:
+            raise InputError(
+                f"{where}: a second variant of the item {name}; several have different numbers under variant"
+            )
         if row.get("status") not in ("unparsed", "refuted"):
             reading.text_under(row, "text", where)
             _check_variant(row, where)
-            found[name, arm] = row
+            found[name, arm, number] = row
     if not found:
         raise InputError(f"{file}: no variants in it")
     return list(found.values())
@@ -301,5 +342,7 @@ def _check_variant(row: dict[str, Any], where: str) -> None:
             isinstance(value, dict) and all(type(part) is kind for part in value.values())
         ):
             raise InputError(f"{where}: expected {expected} under {field}")
+    if any(count < 0 for count in (row.get("counts") or {}).values()):
+        raise InputError(f"{where}: expected counts by rule from 0 under counts")
     if row.get("arm") is not None:
         reading.text_under(row, "arm", where)

@@ -15,8 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Any
 
@@ -32,12 +32,84 @@ TIMEOUT, TOO_LONG = "timeout", "too long"  # statuses of commands that were ende
 ANSWERS = "answers.jsonl"
 
 
-def environment(language: str, draw: int) -> dict[str, str]:
+# Fields that tell how an answer is judged, or what a study knows about an item; tools must not see them. The
+# code of an item reaches them in another way.
+_HIDDEN = frozenset("reference label nll group names where source files variants".split())
+_FIELDS = "item.json"  # the file with the fields, in the folder of a run
+
+
+def fields_for(item: Mapping[str, Any], variant: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the fields and files of an item that a tool sees with its code, or with that of a variant.
+
+    In all texts, the functions that the variant renamed have their new names: a failing test has to call
+    functions that exist.
+    """
+    shown = {name: value for name, value in item.items() if name not in _HIDDEN}
+    shown["files"] = item.get("files") or {}
+    if variant is None or not variant.get("names"):
+        return shown
+    # Only here: recorded results can be read without the extra `code`.
+    from simllm.perturb.code.restoring import renamed_functions
+
+    renamed = renamed_functions(variant["text"], item["language"], variant["names"])
+    kept = {name: shown[name] for name in ("id", "language")}
+    return {name: _renamed(value, renamed) for name, value in shown.items()} | kept
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Replace names in all texts of a JSON value, but not in the keys of objects."""
+    from simllm.perturb.code.restoring import rename_text
+
+    if isinstance(value, str):
+        return rename_text(value, names)
+    if isinstance(value, list):
+        return [_renamed(part, names) for part in value]
+    if isinstance(value, dict):
+        return {key: _renamed(part, names) for key, part in value.items()}
+    return value
+
+
+@contextlib.contextmanager
+def item_folder(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Make a folder for one run of a command, with the fields of an item as JSON, and its files."""
+    with tempfile.TemporaryDirectory(prefix="simllm-item-") as name:
+        folder = Path(name)
+        for inner, text in (fields.get("files") or {}).items():
+            file = folder / inner
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode(errors="replace"))
+        own = {name: value for name, value in fields.items() if name != "files"}
+        (folder / _FIELDS).write_bytes(json.dumps(own, ensure_ascii=False).encode(errors="replace"))
+        yield name
+
+
+def check_files(item: Mapping[str, Any], where: str) -> None:
+    """Check that the `files` of an item are texts by path, and that each path stays inside a folder."""
+    files = item.get("files")
+    if files is None:
+        return
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise InputError(f"{where}: expected texts by path under files")
+    for name in files:
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] == "/" or ".." in parts or "\0" in name or name == _FIELDS:
+            raise InputError(f"{where}: {name!r} under files is not a path for a file in a folder")
+        # A folder and a file cannot have the same name.
+        if any(str(above) in files for above in PurePosixPath(name).parents):
+            raise InputError(f"{where}: {name!r} under files lies in another file")
+
+
+def environment(id_: str, language: str, draw: int, folder: str) -> dict[str, str]:
     """Return the environment variables for a run of a tool; none tells whether the code is rewritten.
 
     `draw` is the number of this run among the runs on the same code, counted from 0.
     """
-    return {"SIMLLM_LANGUAGE": language, "SIMLLM_DRAW": str(draw)}
+    return {
+        "SIMLLM_ID": id_,
+        "SIMLLM_LANGUAGE": language,
+        "SIMLLM_DRAW": str(draw),
+        "SIMLLM_FOLDER": folder,
+    }
 
 
 class CommandRunner:
@@ -172,6 +244,8 @@ class Question:
         id: The id of the item.
         side: "original" or "transformed".
         draw: The number of the answer among the answers for the same code, counted from 0.
+        variant: The number of the variant among those of the item; 0 for an original.
+        fields: What the tool sees besides the code, as `fields_for` returns it.
     """
 
     id: str
@@ -180,11 +254,13 @@ class Question:
     draw: int
     language: str
     code: str
+    variant: int = 0
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, command: Sequence[str]) -> str:
         """Return the key of the stored answer to this question: a hash."""
         # Without side and arm: two rules that give the same code share its answers.
-        parts = json.dumps([list(command), self.language, self.code, self.draw])
+        parts = json.dumps([list(command), self.language, self.code, self.draw, self.fields], sort_keys=True)
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
 
 
@@ -204,12 +280,14 @@ def make_questions(
             originals.add(variant["id"])
             texts = {SIDES[0]: item["source"], **texts}
         for side, code in texts.items():
-            arm = variant.get("arm") or "" if side == SIDES[1] else ""
+            is_variant = side == SIDES[1]
+            arm, of_variant = (variant.get("arm") or "", variant.get("variant", 0)) if is_variant else ("", 0)
+            fields = fields_for(item, variant if is_variant else None)
             # Answers are stored by code and number. A variant that equals its original gets other numbers and
             # thus its own answers: their difference shows the noise of the draws.
             first = draws if side == SIDES[1] and code == item["source"] else 0
             asked += [
-                Question(variant["id"], side, arm, number, item["language"], code)
+                Question(variant["id"], side, arm, number, item["language"], code, of_variant, fields)
                 for number in range(first, first + draws)
             ]
     return asked
@@ -240,8 +318,10 @@ class AnswerRecord:
 
     def _ask(self, question: Question, runner: CommandRunner, timeout: float) -> None:
         """Run the tool on a piece of code, and append its answer to the file of answers."""
-        variables = environment(question.language, question.draw)
-        status, output = runner.run(self._command, question.code, variables, timeout)
+        words = [word.replace("{id}", question.id) for word in self._command]
+        with item_folder(question.fields) as folder:
+            variables = environment(question.id, question.language, question.draw, folder)
+            status, output = runner.run(words, question.code, variables, timeout)
         key = question.key(self._command)
         # The output of a failed command is no answer.
         row = {"key": key, "status": status, "output": output if status == "0" else None}
@@ -283,6 +363,16 @@ class AnswerRecord:
         """Return the stored answers to questions, in order and not judged."""
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
-            Draw(question.id, question.side, question.draw, None, output, "", question.arm)
+            Draw(
+                question.id,
+                question.side,
+                question.draw,
+                None,
+                output,
+                "",
+                question.arm,
+                "",
+                question.variant,
+            )
             for question, output in zip(questions, outputs, strict=True)
         ]

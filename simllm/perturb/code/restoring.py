@@ -61,11 +61,17 @@ def restore_functions(text: str, variant: str, language: str, names: Mapping[str
     be ordinary words: `maxWidth`, `v0`, names in backquotes, and functions before a parenthesis.
     """
     old = {new: old for old, new in names.items()}
-    called = {new: old[new] for new in _functions(variant, language) if new in old}
+    called = {new: old for old, new in renamed_functions(variant, language, names).items()}
     if not old or not any(name in text for name in old):
         return text
     restored = {"java": _restored_java, "python": _restored_python}[language]
     return "".join(_restored_part(part, is_fenced, restored, called, old) for part, is_fenced in _parts(text))
+
+
+def renamed_functions(variant: str, language: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the new names, by old names, of those renamed symbols that are functions of a variant."""
+    functions = _functions(variant, language)
+    return {old: new for old, new in names.items() if new in functions}
 
 
 def uses_new_function(text: str, variant: str, language: str, names: Mapping[str, str]) -> bool:

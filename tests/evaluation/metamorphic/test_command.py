@@ -216,7 +216,7 @@ ROW = {"id": "a", "original": [1, 2], "transformed": [0, 2]}
         ([ROW | {"original": [10**400, 10**400]}], "line 1: expected [successes, draws] under original"),
         ([ROW | {"modell": "x"}], "line 1: unknown field modell; did you mean model?"),
         ([{"id": "a", "side": "left", "success": True}], "line 1: expected the side original or transformed"),
-        ([{"id": "a", "side": "original"}], "line 1: expected success, output or crashed"),
+        ([{"id": "a", "side": "original"}], "line 1: expected outcome, success, output or crashed"),
         (
             [{"id": "a", "side": "original", "draw": True, "success": 1}],
             "expected a number under draw, not True",
@@ -254,7 +254,7 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--metric", "bleu", "--threshold", "nan"], "--threshold nan: expected a number"),
         (["--recorded", "r", "--judge", "x", "--timeout", "inf"], "expected --timeout above 0 and at most"),
         (["--recorded", "r", "--judge", "x", "--timeout", "nan"], "expected --timeout above 0 and at most"),
-        (["--command", "x {id}", "--items", "i", "--variants", "v"], "only replaced in --judge"),
+        (["--command", "x {side}", "--items", "i", "--variants", "v"], "only replaced in --judge"),
         (
             ["--recorded", "r", "--judge", "sh -c 'run {id}'"],
             "{id} in 'run {id}' of the judge's command may run as code",

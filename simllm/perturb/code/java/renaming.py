@@ -152,7 +152,7 @@ def _method_mentions(unit: JavaUnit, method: Node, body: Node) -> Iterator[Span]
             continue
         is_own = comment.next_sibling == method
         # The comment before a class speaks of the members of this class.
-        above = owner if owner is not None and comment.next_sibling == owner else comment
+        above: Node | None = owner if owner is not None and comment.next_sibling == owner else comment
         while above is not None and above.id not in (body.id, owner.id if owner is not None else None):
             if above.type.endswith("_body") and _declares(unit, above, name):
                 break
