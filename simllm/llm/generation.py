@@ -103,7 +103,7 @@ def generate(
     if (model is None) == (replay is None):
         raise OptionError("expected a model, or else {replay} FILE")
     rows = _read_items(items, names, keep)
-    prompts = _render(rows, template)
+    prompts = render_prompts(rows, template)
     with contextlib.ExitStack() as held:
         if replay is not None:
             record = ReplyRecord(replay, reads_only=True)
@@ -172,7 +172,7 @@ def _read_items(
     return rows
 
 
-def _render(rows: Sequence[tuple[str, dict[str, Any]]], template: Path | str) -> list[str]:
+def render_prompts(rows: Sequence[tuple[str, dict[str, Any]]], template: Path | str) -> list[str]:
     """Render the template for all items, so that a wrong one is found before the first request."""
     text = reading.whole_text(template) if isinstance(template, Path) else template
     name = f"{template.name.removesuffix('.j2')}.j2" if isinstance(template, Path) else f"{_TEMPLATE}.j2"

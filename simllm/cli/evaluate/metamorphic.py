@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import shared_options
+from simllm.cli import model_options, shared_options
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
@@ -20,16 +21,22 @@ from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table, format_count
+from simllm.llm.endpoint import LostReplyError
+from simllm.llm.model import Sampling
 
 if TYPE_CHECKING:
     from simllm.evaluation.metamorphic.judges import Judge
     from simllm.evaluation.metamorphic.results import Recorded
+    from simllm.llm.model import Model
     from simllm.metrics.interface import Metric
 
 EXAMPLES = """examples:
   simllm perturb code --jsonl functions.jsonl -o variants.jsonl
   simllm evaluate metamorphic --items functions.jsonl --variants variants.jsonl --command ./summarize \\
       --draws 5 --metric simllm --threshold 0.6 --out report
+  simllm evaluate metamorphic --items bugs.jsonl --variants variants.jsonl --template fix.j2 \\
+      --base-url http://localhost:8000/v1 --model M --draws 10 --code --restore --judge './run_tests {id}' \\
+      --out report
   simllm evaluate metamorphic --recorded results.jsonl --out report
 
 The command reads code on standard input and writes its answer; the environment variables SIMLLM_ID,
@@ -48,12 +55,14 @@ prose, all names that cannot be ordinary words are put back.
 
 Recorded results are JSON lines: {"id", "side": "original" or "transformed", "draw", "success" or "output"} or
 {"id", "original": [7, 10], "transformed": [0, 10]} (successes and draws); optional: model, group, nll, rules.
-A stopped run is continued by the same command.
+A stopped run is continued by the same command; a lost endpoint gives exit status 1. --replay reads replies
+from the file answers.jsonl of an earlier report. The API key comes from the environment variable
+OPENAI_API_KEY.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(CommonOptions, Sampling):
     """The options of `simllm evaluate metamorphic`."""
 
     out: Path
@@ -61,6 +70,16 @@ class Options(CommonOptions):
     items: Path | None = None
     variants: Path | None = None
     command: list[str] | None = None
+    template: Path | None = None
+    base_url: str | None = None
+    model_file: Path | None = None
+    replay: Path | None = None
+    completions: bool = False
+    rate: float | None = None
+    retries: int | None = None
+    prices: Path | None = None
+    max_cost: float | None = None
+    retry_failed: bool = False
     draws: Any = None  # None until the check, so that a given option differs from a missing one
     judge: list[str] | None = None
     metric: str | None = None
@@ -83,6 +102,23 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--command", type=_words, metavar="WORDS", help="the tool that is asked about the code"
     )
+    command.add_argument(
+        "--template", type=Path, metavar="FILE",
+        help="the tool is a language model: jinja2 over {{ code }} and the fields of an item",
+    )  # fmt: skip
+    model_options.add_address(command)
+    command.add_argument(
+        "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
+    )
+    command.add_argument("--replay", type=Path, metavar="FILE", help="use the replies in FILE: no network")
+    command.add_argument(
+        "--completions", action="store_true", help="the model continues the prompt: for base models"
+    )
+    model_options.add_sampling(command)
+    model_options.add_limits(command)
+    command.add_argument(
+        "--retry-failed", action="store_true", help="ask again where requests failed for good"
+    )
     command.add_argument("--draws", type=int, metavar="N", help="answers a side; default: 1")
     command.add_argument(
         "--judge", type=_words, metavar="WORDS", help="command that judges an answer by its exit status"
@@ -99,7 +135,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="judge the code in an answer, in a code block for example; without any it is uncompilable",
     )  # fmt: skip
     command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
-    command.add_argument("--parallel", type=int, metavar="N", help="commands at once; default: 1")
+    command.add_argument(
+        "--parallel", type=int, metavar="N", help="commands at once; default: 1; requests at once: 8"
+    )
     command.add_argument("--timeout", type=float, metavar="S", help="seconds of a command; default: 600")
     command.add_argument("--alpha", type=float, help="significance level; default: %(default)s")
 
@@ -115,9 +153,21 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def run(options: Options) -> None:
-    """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool."""
+def run(options: Options) -> int:
+    """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool.
+
+    The exit status is 1 if the endpoint of a model was lost.
+    """
     options = _checked(options)
+    try:
+        _run(options)
+    except LostReplyError as error:
+        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(options: Options) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import judges, report
@@ -128,16 +178,18 @@ def run(options: Options) -> None:
     output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, given)
     items, warned = _read_items(options)
-    if options.command and not options.judge:
+    if not options.recorded and not options.judge:
         _check_judged_by(options, items)
     if options.judge:
         judges.check_command(options.judge, items)
     if options.command:
         judges.check_command(options.command, items, "tool")
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
-    if options.model and not (options.metric and registry.uses_model(options.metric)):
+    # With a template, `--model` is the model at the endpoint.
+    of_metric = None if options.template else options.model
+    if of_metric and not (options.metric and registry.uses_model(options.metric)):
         raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
-    metric = registry.load(options.metric, options.model) if options.metric else None
+    metric = registry.load(options.metric, of_metric) if options.metric else None
     if options.recorded:
         recorded = metamorphic.read_recorded(options.recorded)
     else:
@@ -165,7 +217,11 @@ def run(options: Options) -> None:
 
 
 _MOST, _LONGEST = 10_000, 1_000_000
-_COMMANDS = ["command", "judge"]  # the options that name a command
+_OF_MODELS = (
+    "base_url model_file replay completions temperature top_p max_tokens seed stop rate retries prices "
+    "max_cost retry_failed"
+).split()
+_REQUESTS = 8  # to a model at the same time
 _LIMITS: dict[str, Any] = {"draws": 1, "parallel": 1, "timeout": 600.0}
 _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
@@ -174,10 +230,15 @@ def _checked(options: Options) -> Options:
     """Check that the options can be used together, and that their numbers are in range; add the defaults of
     those that only go with a command.
     """
-    if bool(options.recorded) == bool(options.command):
-        raise InputError("expected --recorded FILE, or --items, --variants and --command")
-    if options.command and not (options.items and options.variants):
-        raise InputError("--command needs --items and --variants")
+    if sum(map(bool, (options.recorded, options.command, options.template))) != 1:
+        raise InputError("expected --recorded FILE, or --items, --variants and --command or --template")
+    if not options.recorded and not (options.items and options.variants):
+        raise InputError(f"--{'command' if options.command else 'template'} needs --items and --variants")
+    if options.template is None:
+        shared_options.refuse(options, _OF_MODELS, "goes with --template")
+    elif options.replay is not None:
+        unused = [name for name in (*_OF_MODELS, "model") if name != "replay"]
+        shared_options.refuse(options, unused, "goes with an endpoint; --replay uses recorded replies")
     if options.variants and not options.items:
         raise InputError("--variants needs --items: the original code")
     if options.judge and options.threshold is not None:
@@ -192,9 +253,14 @@ def _checked(options: Options) -> Options:
         raise InputError("--code needs --items, which tell the language")
     if options.nll_model and not options.items:
         raise InputError("--nll-model needs --items: the original code")
-    for name, commands in (("draws", ["command"]), ("parallel", _COMMANDS), ("timeout", _COMMANDS)):
+    tools = ["command", "template"]
+    for name, commands in (
+        ("draws", tools), ("parallel", [*tools, "judge"]), ("timeout", ["command", "judge"])
+    ):  # fmt: skip
         if getattr(options, name) is not None and not any(getattr(options, other) for other in commands):
             raise InputError(f"--{name} goes with {' or '.join(f'--{other}' for other in commands)}")
+    if options.template and options.parallel is None:
+        options = replace(options, parallel=_REQUESTS)
     options = replace(options, **{name: n for name, n in _LIMITS.items() if getattr(options, name) is None})
     if not (1 <= options.draws <= _MOST and 1 <= options.parallel <= _MOST):
         raise InputError(f"expected --draws and --parallel from 1 to {_MOST:,}")
@@ -215,8 +281,8 @@ def _read_items(options: Options) -> tuple[dict[str, dict[str, Any]], list[str]]
         return {}, warned
     with packages.require_code_extra():
         from simllm.perturb.code.variants import read_items
+    from simllm.evaluation.metamorphic.commands import check_files
     from simllm.evaluation.metamorphic.results import read_nll
-    from simllm.evaluation.metamorphic.tool import check_files
 
     items = {item["id"]: item for item in read_items(options.items)}
     for item in items.values():
@@ -245,31 +311,78 @@ def _check_judged_by(options: Options, items: dict[str, dict[str, Any]]) -> None
 
 
 def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> Recorded:
-    """Run the tool of `--command` on original and rewritten code; resume from the answers in the report's
-    folder.
-    """
+    """Ask the tool about original and rewritten code; resume from the answers in the report's folder."""
     from simllm.evaluation.metamorphic import report
     from simllm.evaluation.metamorphic.results import Recorded
-    from simllm.evaluation.metamorphic.tool import ANSWERS, AnswerRecord, make_questions
+    from simllm.evaluation.metamorphic.tool import (
+        ANSWERS,
+        CommandTool,
+        ModelTool,
+        collect_draws,
+        count_crashes,
+        make_questions,
+    )
+    from simllm.llm.model import Model
+    from simllm.llm.records import ReplyRecord
+    from simllm.llm.session import Session
 
     questions = make_questions(items, variants, options.draws)
-    OutputFolder(options.out, report.KIND.content).own()
-    OutputFolder(options.out).reserve([ANSWERS])
-    with locked(options.out / ANSWERS):
-        # The lock keeps a second process from asking the same questions and writing into the same file.
-        record = AnswerRecord(options.out, options.command or [])
+    model = _model(options)
+    file = options.out / ANSWERS
+    with contextlib.ExitStack() as held:
+        if options.replay:
+            record = ReplyRecord(options.replay, reads_only=True)
+        else:
+            OutputFolder(options.out, report.KIND.content).own()
+            OutputFolder(options.out).reserve([ANSWERS])
+            # The lock keeps a second process from asking the same questions and writing into the same file.
+            held.enter_context(locked(file))
+            record = held.enter_context(contextlib.closing(ReplyRecord(file)))
+        session = None
+        if options.template is None:
+            command = CommandTool(options.command or [], record)
+            find, asked = command.find, command.ask_all(questions, options.parallel, options.timeout)
+        else:
+            session = held.enter_context(
+                Session(
+                    model or Model(),
+                    record,
+                    retries_failed=options.retry_failed,
+                    is_replay=options.replay is not None,
+                )
+            )
+            of_model = ModelTool(questions, options.template, session)
+            find, asked = of_model.find, of_model.ask_all(questions)
         try:
-            asked = record.ask_all(questions, options.parallel, options.timeout)
             # Only the progress is of interest; the answers are in the record.
             for _ in tqdm(asked, unit=" answers", disable=not options.has_bar):
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-    crashes = record.count_crashes(questions)
+        if session is not None and session.lost:
+            missing = format_count(len(session.lost), "answer")
+            raise LostReplyError(f"the endpoint did not give {missing} ({session.lost[0]})")
+        crashes = count_crashes(questions, find)
+        draws = collect_draws(questions, find)
     reasons = [f"{count:,} with {reason}" for reason, count in crashes.most_common()]
     total = format_count(crashes.total(), "run")
-    warned = [f"{total} of the command crashed: {', '.join(reasons)}"] if reasons else []
-    return Recorded(draws=record.draws(questions), warnings=warned)
+    what = "the command crashed" if options.template is None else "the model gave no answer"
+    warned = [f"{total} of {what}: {', '.join(reasons)}"] if reasons else []
+    return Recorded(draws=draws, warnings=warned)
+
+
+def _model(options: Options) -> Model | None:
+    """Return the model at the endpoint that the options describe; None for a command or a replay."""
+    from simllm.llm.model import Model, read_model
+
+    names = [one.name for one in fields(Model) if one.name in {each.name for each in fields(Options)}]
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.template is None or options.replay is not None:
+        return None
+    if options.completions:
+        given["api"] = "completions"
+    model = read_model(options.model_file) if options.model_file else Model()
+    return model_options.with_given(model, given, options.prices)
 
 
 def _judge(

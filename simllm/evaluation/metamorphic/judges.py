@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
+from simllm.evaluation.metamorphic.commands import TIMEOUT, CommandRunner, item_folder
 from simllm.evaluation.metamorphic.results import FAILING, LATE, OUTCOMES, PLAUSIBLE, SIDES, Draw
-from simllm.evaluation.metamorphic.tool import TIMEOUT, CommandRunner, item_folder
 from simllm.io import tables
 from simllm.metrics.interface import Example, Metric
 from simllm.stats.resampling import paired_mean

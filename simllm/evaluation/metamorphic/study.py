@@ -133,8 +133,8 @@ class ToolResult:
         study: The success rates on originals and on the variants made by all rules together.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
         crashes: The number of crashes by side, with variants made by all rules together.
-        outcome_counts: The number of draws with each outcome by side, with variants by all rules together; empty if
-            only successes are known.
+        outcome_counts: The number of draws with each outcome by side, with variants by all rules together;
+            empty if only successes are known.
         regression: What the numbers of rewritten places tell of success; None if they are unknown.
         arms: For each rule alone, the mean difference over the items that it changed.
         agreement: None if no metric was given to measure it, or if no item has enough answers.

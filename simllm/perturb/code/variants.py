@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from itertools import chain
 from typing import Any
 
 from simllm.errors import InputError
@@ -14,6 +15,7 @@ from simllm.perturb.code.names import Namer, seeded, synonyms
 from simllm.perturb.code.rewriting import Rewrite, rewrite
 from simllm.perturb.code.rules import DEFAULT_RULES, LANGUAGES, check_rules
 
+PROPOSED = "proposed_names"  # the field of an item with the names that a model proposes
 MOST_VARIANTS = 1000  # of a source
 _SHARE = 0.5  # of the places that further variants of a source rewrite
 _MISSES = 16  # choices in a row that give no new text; then a source has no more variants
@@ -80,14 +82,20 @@ class RewritePlan:
                 seen.add(found.text)
                 yield found
 
-    def with_names(self, names: Mapping[str, str]) -> RewritePlan:
-        """Return this plan, but with the given new names for some old names."""
-        if not names:
+    def with_names(self, names: Mapping[str, str], proposed: Mapping[str, str] | None = None) -> RewritePlan:
+        """Return this plan, but with the given new names for some old names.
+
+        For other names, the proposed ones come first, and those of the plan follow.
+        """
+        proposals = proposed or {}
+        if not names and not proposals:
             return self
         return replace(
             self,
             namer=lambda name, kind, values: (
-                [names[name]] if name in names else self.namer(name, kind, values)
+                [names[name]]
+                if name in names
+                else chain(filter(None, [proposals.get(name)]), self.namer(name, kind, values))
             ),
         )
 
@@ -192,7 +200,7 @@ def vary_items(
             row = kept | ({"arm": arm} if arm else {})
             try:
                 for number, found in enumerate(
-                    own.with_names(item.get("names") or {}).rewrite_differently(*code)
+                    own.with_names(item.get("names") or {}, item.get(PROPOSED)).rewrite_differently(*code)
                 ):
                     status = "unchanged" if found.text == item["source"] else "rewritten"
                     numbered = {"variant": number} if plan.variants > 1 else {}

@@ -263,7 +263,7 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--model", "m"], "--model goes with --metric simllm or simllm-same"),
         (["--recorded", "r", "--draws", "1"], "--draws goes with --command"),
         (["--recorded", "r", "--judge", "x", "--draws", "4"], "--draws goes with --command"),
-        (["--recorded", "r", "--parallel", "1"], "--parallel goes with --command or --judge"),
+        (["--recorded", "r", "--parallel", "1"], "--parallel goes with --command or --template or --judge"),
         (["--recorded", "r", "--timeout", "3"], "--timeout goes with --command or --judge"),
         (["--recorded", "r"], "r: "),
         (

@@ -7,8 +7,9 @@ import pytest
 
 from simllm import InputError
 from simllm.cli.main import main
+from simllm.evaluation.metamorphic.commands import check_files
 from simllm.evaluation.metamorphic.judges import outcome_of
-from simllm.evaluation.metamorphic.tool import check_files, fields_for
+from simllm.evaluation.metamorphic.tool import fields_for
 
 
 @pytest.mark.parametrize(
