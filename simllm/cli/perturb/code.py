@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import format_count
+from simllm.llm.endpoint import LostReplyError
 
 if TYPE_CHECKING:
     from simllm.perturb.code.names import Namer
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
 _NAMERS = ("lexicon", "nearest", "plain")
+_LLM = "llm="  # begins a value of --names
+_RECORD = ".names.jsonl"  # ends the name of the file with the model's replies
 _SHOWN = 3  # names that a warning tells
 _CONTENT = "variants of code"  # of the output folder, for its marker
 EXAMPLES = """examples:
@@ -55,6 +59,9 @@ A line of JSON lines has id, language (java or python), source (a file or a func
 label, nll, group, names (an object of new names by old names, which come before those of --names) and around
 (code that the source needs: members of its class in Java, the text before it in Python). A file whose name
 ends in .json is an object of sources by their ids.
+
+llm=FILE.toml has the keys of a model (base_url, model, temperature, …) and may name a template. The model is
+asked once for each item; its replies are in the file of -o with .names.jsonl after its name.
 """
 
 
@@ -86,7 +93,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--names", metavar="WHERE",
         help="where new names come from: lexicon (synonyms), nearest (nearest words of the metric), plain "
-        "(v0, v1, …), or a file with lines OLD<tab>NEW; default: %(default)s",
+        "(v0, v1, …), llm=FILE.toml (a language model, with --jsonl), or a file with lines OLD<tab>NEW; "
+        "default: %(default)s",
     )  # fmt: skip
     command.add_argument("--share", type=float, metavar="X", help="share of places to rewrite; default: all")
     command.add_argument("--seed", type=int, metavar="N", help="chooses these places; default: 0")
@@ -111,8 +119,20 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: Options) -> None:
-    """Run `simllm perturb code`: rewrite code, and write the rewritten variants."""
+def run(options: Options) -> int:
+    """Run `simllm perturb code`: rewrite code, and write the rewritten variants.
+
+    The exit status is 1 if the endpoint of a model was lost.
+    """
+    try:
+        _run(options)
+    except LostReplyError as error:
+        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(options: Options) -> None:
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with packages.require_code_extra():
@@ -124,7 +144,10 @@ def run(options: Options) -> None:
     rules = DEFAULT_RULES
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
-    given = {} if options.names in _NAMERS else read_names(Path(options.names))
+    is_model = options.names.startswith(_LLM)
+    if is_model and not options.jsonl:
+        raise InputError("--names llm=FILE.toml goes with --jsonl: a model proposes names for items")
+    given = {} if options.names in _NAMERS or is_model else read_names(Path(options.names))
     if options.variants != 1 and (options.each_rule or not options.jsonl):
         raise InputError("--variants goes with --jsonl, and without --each-rule")
     plan = RewritePlan(rules, _namer(options, given), options.share, options.seed, variants=options.variants)
@@ -132,11 +155,15 @@ def run(options: Options) -> None:
     if options.jsonl:
         output_file.check_output(options.output, options.overwrite)
         items = read_items(options.jsonl, options.language)
-        pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
-        rows = _proven(pairs, options)
-        # Lines appear on standard output as they are made; a file is replaced when it is whole.
-        shown = tables.show if options.output is None else lambda text, file: output_file.write(file, text)
-        shown(_lines(_counted(rows, counts, options)), options.output)
+        asked = _proposed(items, rules, options) if is_model else contextlib.nullcontext(items)
+        with asked as known:
+            pairs = ((item, row) for item in known for row in vary_items([item], plan, options.each_rule))
+            lines = _lines(_counted(_proven(pairs, options), counts, options))
+            # Lines appear on standard output as they are made; a file is replaced when it is whole.
+            if options.output is None:
+                tables.show(lines, None)
+            else:
+                output_file.write(options.output, lines)
     else:
         if options.output is None:
             raise InputError("expected -o FOLDER, to write the variants to")
@@ -232,7 +259,44 @@ def _namer(options: Options, given: dict[str, str]) -> Namer:
     if options.model:
         # Other names come without a model, so that the option would have no effect.
         raise InputError("--model goes with --names nearest")
+    if options.names.startswith(_LLM):
+        # For names without a usable proposal.
+        return namer_of("lexicon")
     return namer_of(options.names if options.names in _NAMERS else given)
+
+
+@contextlib.contextmanager
+def _proposed(
+    items: Iterable[dict[str, Any]], rules: Sequence[str], options: Options
+) -> Iterator[Iterator[dict[str, Any]]]:
+    """Yield the items with names that the model of `--names llm=FILE` proposes.
+
+    Replies are recorded beside the output, and a reply on record is never asked for again.
+    """
+    with packages.require_llm_extra():
+        from simllm.llm.model import read_model
+        from simllm.llm.records import ReplyRecord
+        from simllm.llm.session import Session
+        from simllm.perturb.code.model_names import TEMPLATE, NamesModel, ProposalCounts, propose_names
+    file = Path(options.names.removeprefix(_LLM))
+    model = read_model(file, NamesModel)
+    template = TEMPLATE if model.template is None else file.parent / model.template
+    total = ProposalCounts()
+
+    def counted(session: Session) -> Iterator[dict[str, Any]]:
+        for item, counts in propose_names(items, rules, session, template):
+            total.add(counts)
+            yield item
+
+    place = None if options.output is None else options.output.with_name(options.output.name + _RECORD)
+    with contextlib.ExitStack() as held:
+        if place is not None:
+            held.enter_context(output_file.locked(place))
+        record = held.enter_context(contextlib.closing(ReplyRecord(place)))
+        session = held.enter_context(Session(model, record))
+        yield counted(session)
+    if not options.quiet:
+        print(f"simllm: {total}", file=sys.stderr)
 
 
 def _counted(

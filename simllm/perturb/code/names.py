@@ -183,7 +183,7 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
     raise InputError(f"unknown names {names!r}; expected lexicon, plain, or a file of names")
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     """Return whether a name can be used unchanged as an identifier in Java and in Python."""
     # Python changes other names: it normalizes identifiers to NFKC, and adds the name of the class around to
     # names that begin with `__`.
@@ -200,7 +200,7 @@ def choose_name(
     """
     reasons = []
     for new in namer(symbol.name, symbol.kind, symbol.values):
-        reason = why_taken(new) if _is_name(new) else "cannot be a name in both languages"
+        reason = why_taken(new) if is_name(new) else "cannot be a name in both languages"
         if reason is None:
             return new, ""
         reasons.append(f"{new[:40]!r} {reason}")
@@ -244,7 +244,7 @@ def read_names(file: Path) -> dict[str, str]:
             raise InputError(
                 f"{file}:{number}: {fields[1]} is the new name of line {places[fields[1]]} already"
             )
-        if fields[1] in reserved or not _is_name(fields[1]) or fields[0] == fields[1]:
+        if fields[1] in reserved or not is_name(fields[1]) or fields[0] == fields[1]:
             raise InputError(f"{file}:{number}: {fields[1]} cannot be a new name for {fields[0]}")
         names[fields[0]] = fields[1]
         places[fields[1]] = number

@@ -77,6 +77,22 @@ def rewrite(
         raise InputError("line 1: the code is nested too deeply") from None
 
 
+def find_symbols(source: str, language: str, around: str = "") -> list[Symbol]:
+    """Return the symbols of a source that can be renamed safely; raise `InputError` as `rewrite` does."""
+    rules = find_rules(language)
+    try:
+        unit = rules.parse(source.encode(), False, around.encode())
+        return [
+            symbol
+            for symbol in rules.symbols(unit)
+            if isinstance(symbol, Symbol) and all(map(unit.holds, symbol.uses))
+        ]
+    except RecursionError:
+        raise InputError("line 1: the code is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise InputError("line 1: the code is not valid UTF-8") from None
+
+
 class _Rewriting:
     """The state of one call of `rewrite`: the settings, and the results so far."""
 
