@@ -129,8 +129,8 @@ def _parameter_mentions(unit: JavaUnit, variable: Variable) -> Iterator[Span]:
     comment = method.prev_sibling if method is not None else None
     if comment is not None and _is_documentation(unit, comment):
         name = re.escape(variable.name.encode())
-        yield from _matches(unit, comment, rb"@param\s+(" + name + rb")(?![\w$])")
-        yield from _quoted(unit, comment, rb"(?<![\w$.#])(" + name + rb")(?![\w$]|\s*\()")
+        yield from _matches(unit, comment, rb"@param\s+(" + name + rb")(?![\w$\x80-\xff])")
+        yield from _quoted(unit, comment, rb"(?<![\w$.#\x80-\xff])(" + name + rb")(?![\w$\x80-\xff]|\s*\()")
 
 
 def _method_mentions(unit: JavaUnit, method: Node, body: Node) -> Iterator[Span]:
@@ -145,8 +145,8 @@ def _method_mentions(unit: JavaUnit, method: Node, body: Node) -> Iterator[Span]
         owner = owner.parent
     class_name = field_child(owner, "name") if owner is not None and not unit.is_function else None
     prefix = rb"(?:" + re.escape(unit.text_of(class_name)) + rb")?" if class_name is not None else b""
-    link = rb"(?:\{@link(?:plain)?|@see)\s+" + prefix + rb"#(" + re.escape(name) + rb")(?![\w$])"
-    call = rb"(?<![\w$.])(" + re.escape(name) + rb")(?=\s*\()"
+    link = rb"(?:\{@link(?:plain)?|@see)\s+" + prefix + rb"#(" + re.escape(name) + rb")(?![\w$\x80-\xff])"
+    call = rb"(?<![\w$.\x80-\xff])(" + re.escape(name) + rb")(?=\s*\()"
     for comment in find_nodes(unit.root, "block_comment"):
         if name not in unit.text_of(comment) or not _is_documentation(unit, comment):
             continue

@@ -46,11 +46,13 @@ def _parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[S
 
 def _quoted(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
     """Yield the positions of an escaped name in backquotes without a role, alone or in double ones."""
-    for code in re.finditer(rb"(?<![`:\w\\])(?:``([^`]+)``|`(" + word + rb")`)(?![`\w])", text):
+    for code in re.finditer(
+        rb"(?<![`:\w\\\x80-\xff])(?:``([^`]+)``|`(" + word + rb")`)(?![`\w\x80-\xff])", text
+    ):
         if code[2]:
             yield code.span(2)
             continue
-        for match in re.finditer(rb"(?<![\w.])" + word + rb"(?!\w|[ \t]*\()", code[1]):
+        for match in re.finditer(rb"(?<![\w.\x80-\xff])" + word + rb"(?![\w\x80-\xff]|[ \t]*\()", code[1]):
             yield code.start(1) + match.start(), code.start(1) + match.end()
 
 
@@ -61,7 +63,7 @@ def _function_mentions(unit: CodeUnit, scope: Node, name: str) -> Iterator[Span]
     """
     word = re.escape(name.encode())
     role = rb":(?:py:)?(?:func|meth|any|obj):`(?:[^`<>]*<)?[~!]?\.?(" + word + rb")(?:\(\))?>?`"
-    call = rb"(?<![`:\w\\])``?(" + word + rb")\([^`]*\)``?(?![`\w])"
+    call = rb"(?<![`:\w\\\x80-\xff])``?(" + word + rb")\([^`]*\)``?(?![`\w\x80-\xff])"
     found = captures(unit, "(comment) @comment (function_definition) @function")
     texts = [*found.get("comment", []), *filter(None, map(docstring, found.get("function", [])))]
     for node in texts:
