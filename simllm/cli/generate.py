@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from simllm.cli import model_options, shared_options
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
-from simllm.io import packages
+from simllm.io import output_file, packages
+from simllm.llm import local
 from simllm.llm.model import Model, Sampling, read_model
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Options(CommonOptions, Sampling):
     base_url: str | None = None
     model: str | None = None
     model_file: Path | None = None
+    local: Path | None = None
+    context: int | None = None
     replay: Path | None = None
     completions: bool = False
     samples: int | None = None
@@ -66,6 +69,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
     model_options.add_address(command)
     command.add_argument(
         "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
+    )
+    command.add_argument(
+        "--local", type=Path, metavar="FILE", help="a GGUF file, which llama.cpp serves here for this run"
+    )
+    command.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="with --local: tokens of a request with its reply; default: 4096",
     )
     command.add_argument("--replay", type=Path, metavar="FILE", help="use the replies in FILE: no network")
     command.add_argument(
@@ -99,7 +111,14 @@ def run(options: Options) -> int:
         raise InputError("expected -o FILE, to write the replies to")
     model = _model(options)
     try:
-        with _progress(options) as progress:
+        with contextlib.ExitStack() as held:
+            if model and options.local:
+                # Before the model is loaded: a wrong output is an error now.
+                output_file.check_output(options.output, overwrite=True)
+                model = held.enter_context(
+                    local.served(options.local, model, options.context or local.CONTEXT)
+                )
+            progress = held.enter_context(_progress(options))
             rows = generate(
                 options.items,
                 options.template,
@@ -131,12 +150,19 @@ def _model(options: Options) -> Model | None:
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.replay is not None:
         shared_options.refuse(
-            options, [*names, "model_file", "completions", "prices", "retry_failed"],
+            options, [*names, "model_file", "local", "context", "completions", "prices", "retry_failed"],
             "goes with an endpoint; --replay uses recorded replies",
         )  # fmt: skip
         return None
     if options.completions:
         given["api"] = "completions"
+    if options.local is not None:
+        shared_options.refuse(
+            options, ["base_url", "model_file"], "names another place of the model than --local FILE"
+        )
+        given.setdefault("parallel", local.PARALLEL)
+    elif options.context is not None:
+        raise InputError("--context goes with --local FILE")
     model = read_model(options.model_file) if options.model_file else Model()
     return model_options.with_given(model, given, options.prices)
 
@@ -159,7 +185,7 @@ def _counts(rows: list[dict[str, Any]], has_labels: bool) -> dict[str, int]:
     return counts
 
 
-@contextmanager
+@contextlib.contextmanager
 def _progress(options: Options) -> Iterator[Callable[[Progress], None]]:
     """Show a bar with rate, time left, failures and cost while a `with` block works."""
     from tqdm import tqdm

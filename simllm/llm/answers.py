@@ -108,15 +108,18 @@ class LabelProbabilities:
 def places_of_label(answer: str, places: Sequence[Place], labels: Sequence[str]) -> tuple[Place, ...]:
     """Return the places of an answer at which its label stands, and one more; empty without a label."""
     found = _find_label(answer, labels)
-    tokens = [place.token for place in places]
-    # The tokens may have thoughts, or marks of the chat format, before and after the text of the answer.
-    begin = "".join(tokens).rfind(answer) if answer else -1
-    if found is None or begin < 0:
+    if found is None:
         return ()
-    label, start = found[0], found[1] + begin
+    label, start = found
+    # The tokens may have thoughts, or marks of the chat format, before and after the text of the answer.
+    # Servers differ in how they write bytes that are no character.
+    tokens = [place.token.replace("\ufffd", "") for place in places]
+    start = "".join(tokens).rfind(answer[start:].replace("\ufffd", ""))
+    if start < 0:
+        return ()
     kept, end = list[Place](), 0
-    for place in places:
-        before, end = end, end + len(place.token)
+    for place, token in zip(places, tokens, strict=True):
+        before, end = end, end + len(token)
         if end > start:
             kept.append(place)
         if before >= start + len(label):

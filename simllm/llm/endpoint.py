@@ -424,6 +424,9 @@ def _port(address: SplitResult) -> int:
 
 def _proxy(address: SplitResult) -> SplitResult | None:
     """Return the proxy for an address, from environment variables such as HTTPS_PROXY."""
+    # A proxy would look for a server on its own machine; and what goes to this machine concerns nobody else.
+    if address.hostname in ("localhost", "127.0.0.1", "::1"):
+        return None
     proxies = getproxies()
     name = proxies.get(address.scheme) or proxies.get("all")
     if not name or proxy_bypass(f"{address.hostname}:{_port(address)}"):

@@ -109,7 +109,9 @@ def generate(
             record = ReplyRecord(replay, reads_only=True)
             samples = samples or max((row.get("sample", 1) for row in record.rows()), default=1)
             questions = _questions(rows, prompts, samples)
-            session = held.enter_context(Session(model or Model(), record, is_replay=True))
+            is_chat = all("messages" in row["request"] for row in record.rows())
+            recorded = Model(api="chat" if is_chat else "completions")
+            session = held.enter_context(Session(recorded, record, is_replay=True))
             _check_output(output, overwrite)
         else:
             assert model is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -92,9 +93,11 @@ def _places(found: Any) -> tuple[Place, ...] | None:
     if not found:
         return None
     if found.get("content") is not None:
+        # A character may have several tokens; its text is then that of the last one.
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         return tuple(
             Place(
-                _token(one),
+                decoder.decode(_bytes(one)),
                 _summed((_token(other), other["logprob"]) for other in [*one["top_logprobs"], one]),
             )
             for one in found["content"]
@@ -108,10 +111,13 @@ def _places(found: Any) -> tuple[Place, ...] | None:
     )
 
 
+def _bytes(one: Mapping[str, Any]) -> bytes:
+    return bytes(one["bytes"]) if one.get("bytes") else one["token"].encode(errors="replace")
+
+
 def _token(one: Mapping[str, Any]) -> str:
     """Return the text of a token; a part of a character is U+FFFD."""
-    data = one.get("bytes")
-    return bytes(data).decode(errors="replace") if data else _encodable(one["token"])
+    return _bytes(one).decode(errors="replace")
 
 
 def _summed(pairs: Any) -> dict[str, float]:
