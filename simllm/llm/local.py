@@ -83,7 +83,8 @@ def _start(process: subprocess.Popen[bytes], settings: dict[str, object]) -> str
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(json.dumps(settings).encode() + b"\n")
         process.stdin.flush()
-    return process.stdout.readline().decode().strip()
+    address = process.stdout.readline().decode().strip()
+    return address if address.startswith("http://127.0.0.1:") else ""
 
 
 def _last_error(log: object) -> str:
