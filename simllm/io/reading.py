@@ -231,7 +231,14 @@ def read_csv(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tu
         separator = max(
             headers, key=lambda sign: (len(headers[sign] & set(known)), len(headers[sign]) * (sign != " "))
         )
-    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
+    second = list(islice(lines, 1))
+    # With spaces, pandas writes a header that begins with the empty name of its index, and two spaces around
+    # an empty value. In aligned columns, several spaces are one separator.
+    is_aligned = not (separator == " " and first.startswith(" ") and "  " not in first) or (
+        "".join(second).startswith(" ")
+    )
+    found = chain([first], second, lines)
+    reader = csv.reader(found, delimiter=separator, skipinitialspace=is_aligned, strict=True)
     try:
         names = [name.strip() for name in next(reader, [])]
     except csv.Error as error:
@@ -242,8 +249,8 @@ def read_csv(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tu
     while names and not names[-1]:  # Excel ends lines with separators where a column was emptied
         names.pop()
     if names.count("") > 1:
-        second = names.index("", names.index("") + 1)
-        raise InputError(f"{file}: column {second + 1} of the header has no name")
+        unnamed = names.index("", names.index("") + 1)
+        raise InputError(f"{file}: column {unnamed + 1} of the header has no name")
     return names, _rows(file, reader, len(names))
 
 

@@ -1,8 +1,12 @@
-"""Confidence intervals (95%) for a proportion, for the difference of two proportions, and for a mean."""
+"""Confidence intervals (95%) for proportions, their differences and means; and the spread of a few values."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from simllm.array_types import Floats, Ints
 
@@ -54,3 +58,21 @@ def mean_interval(values: Floats) -> tuple[float, float]:
         return math.nan, math.nan
     around = float(t.ppf(0.975, n - 1)) * spread / math.sqrt(n)
     return float(values.mean()) - around, float(values.mean()) + around
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The spread of n values, such as a metric of each fold; `sd` is that of a sample, None for one value."""
+
+    n: int
+    mean: float
+    sd: float | None
+    lowest: float
+    highest: float
+
+
+def measure_spread(values: Sequence[float]) -> Spread:
+    """Measure the spread of one or more values."""
+    table = np.asarray(values, float)
+    sd = float(table.std(ddof=1)) if len(table) > 1 else None
+    return Spread(len(table), float(table.mean()), sd, float(table.min()), float(table.max()))

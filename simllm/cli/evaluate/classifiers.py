@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simllm.cli import shared_options
 from simllm.cli.shared_options import CommonOptions
@@ -18,9 +19,13 @@ from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
+if TYPE_CHECKING:
+    from simllm.evaluation.classifiers import ClassifierStudy
+
 EXAMPLES = """examples:
   simllm evaluate classifiers persona.csv zeroshot.jsonl --positive fail --groups suite --out report
   simllm evaluate classifiers predictions.csv --columns gold=label,predicted=answer --out report
+  simllm evaluate classifiers persona.jsonl --variant persona:typos=typos.jsonl --positive fail --out report
   simllm evaluate classifiers --ratings haque2022.jsonl --acceptable 3 --metrics simllm,rouge-l --out report
 
 A file is CSV or JSON lines, a row a prediction. Columns:
@@ -28,13 +33,17 @@ A file is CSV or JSON lines, a row a prediction. Columns:
   classifier                default: the name of the file
   split                     train, validation (selects the best one) or test (the default; is reported)
   fold, data_set, run       further parts of the same split, data set or classifier
-  variant                   empty for the original item; the name of a variant of it, such as renamed
+  variant                   empty for the original item; the name of a variant of it, such as renamed, or of a
+                            variant of the prompt
   confidence, probability, probabilities or score     at most one of them:
                             of the predicted label; of the positive class; of all classes (an object, or
                             columns such as p:bug); any number that is higher for the positive class
   seconds, tokens, energy_wh, cost
-Other columns can be named by --groups; their values are compared (fairness). Facts for --about are text under
-model, prompts, temperature, split, metrics and reasons; the page lists those that are missing.
+Other columns can be named by --groups; their values are compared (fairness). Outputs of `simllm generate
+--labels` are read as they are, and so are files of the ECSER-LLM thesis (results_SPLIT_PROMPT.csv).
+
+Facts for --about are text under model, prompts, temperature, split, metrics and reasons; the page lists those
+that are missing.
 """
 
 
@@ -47,6 +56,7 @@ class Options(CommonOptions):
     positive: str | None = None
     groups: str = ""
     columns: str = ""
+    variant: list[str]
     threshold: float | None = None
     matrix: list[str]
     select_by: str = "mcc"
@@ -72,6 +82,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--groups", metavar="A,B,…", help="columns with groups to compare")
     command.add_argument(
         "--columns", metavar="A=B,…", help="names in the files: gold=label reads gold from label"
+    )
+    command.add_argument(
+        "--variant",
+        action="append",
+        default=[],
+        metavar="NAME:VARIANT=FILE",
+        help="a file of predictions of the classifier NAME for a variant, such as an attacked prompt",
     )
     command.add_argument(
         "--threshold", type=float, metavar="T", help="without a label: predict the positive class from T on"
@@ -116,7 +133,12 @@ def run(options: Options) -> None:
         raise InputError("expected files of predictions, or --ratings")
     _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
-    inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
+    variants = _variants(options.variant)
+    inputs = [
+        *options.files,
+        *variants.values(),
+        *(file for file in (options.about, options.ratings) if file),
+    ]
     output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, inputs)
     about = report.read_about(options.about)
@@ -135,7 +157,7 @@ def run(options: Options) -> None:
             options.perturb,
         )
     else:
-        predictions = classifiers.read(options.files, columns, options.threshold, positive)
+        predictions = classifiers.read(options.files, columns, options.threshold, positive, variants)
     study = classifiers.evaluate(
         predictions,
         positive,
@@ -162,9 +184,26 @@ def run(options: Options) -> None:
     table = Table(
         columns=("classifier", "split", "rows", "unparsed", "invented", *dict.fromkeys(names)),
         rows=rows,
-        summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
+        summary={
+            **_robustness(study),
+            "selected": study.selected or "none",
+            "report": f"{options.out}/report.html",
+        },
     )
     shared_options.write_table(table, missing, options)
+
+
+def _robustness(study: ClassifierStudy) -> dict[str, str]:
+    """Return the PDR and the ASR of each variant, as they stand below the table."""
+    found = {}
+    for name, result in study.classifiers.items():
+        for variant, one in result.robustness.variants.items():
+            rates = [
+                f"{key} {'n/a' if rate is None else f'{rate:.3f}'}"
+                for key, rate in (("PDR", one.pdr), ("ASR", one.asr))
+            ]
+            found[f"{name}, {variant}"] = f"{rates[0]}, {rates[1]} ({one.n:,} items)"
+    return found
 
 
 def _check_mode(options: Options) -> None:
@@ -179,6 +218,7 @@ def _check_mode(options: Options) -> None:
     of_files = {
         "--threshold": options.threshold,
         "--columns": options.columns or None,
+        "--variant": options.variant or None,
         "--positive": options.positive,
     }
     wrong, other = (of_files, "files of predictions") if options.ratings else (of_ratings, "--ratings")
@@ -196,6 +236,21 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise InputError(f"{option} {text}: expected NAME=VALUE")
     return name, value
+
+
+def _variants(texts: Sequence[str]) -> dict[tuple[str, str], Path]:
+    found = {}
+    for text in texts:
+        name, file = _pair("--variant", text)
+        classifier, colon, variant = name.rpartition(":")
+        if not (classifier and colon and variant):
+            raise InputError(
+                f"--variant {text}: expected NAME:VARIANT=FILE, such as persona:typos=typos.jsonl"
+            )
+        if (classifier, variant) in found:
+            raise InputError(f"--variant {text}: the variant {variant} of {classifier} stands twice")
+        found[classifier, variant] = Path(file)
+    return found
 
 
 def _counts(text: str, counts: str) -> Sequence[int]:

@@ -1,5 +1,6 @@
-"""The commands `simllm perturb …`, which rewrite code by rules that keep its behaviour."""
+"""The commands `simllm perturb …`, which rewrite code and attack texts by rules."""
 
-EXAMPLES = """example:
+EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
+  simllm perturb text items.jsonl --rules charswap,synonym -o attacked.jsonl
 """

@@ -182,7 +182,10 @@ def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame
     known = rows.groupby(ITEM)["classifier"].transform("nunique") == rows["classifier"].nunique()
     values: dict[str, dict[str, float]] = {}
     for (name, data_set), own in rows[known].groupby(["classifier", "data_set"], sort=False):
-        parts = [measure(part, labels, details=False) for _, part in own.groupby(["run", "fold"], sort=False)]
+        parts = [
+            measure(part, labels, details=False, intervals=False)
+            for _, part in own.groupby(["run", "fold"], sort=False)
+        ]
         found = [value for part in parts if (value := strict_value(part, metric)) is not None]
         values.setdefault(name, {})[data_set] = float(np.mean(found)) if found else math.nan
     table = DataFrame(values).astype(float)

@@ -17,7 +17,7 @@ from simllm.io import tables
 from simllm.stats import classification
 from simllm.stats.calibration import Bin, brier_score, calibration_errors, consistency, log_loss, reliability
 from simllm.stats.classification import area_under_roc, auc_interval, bootstrap
-from simllm.stats.intervals import wilson
+from simllm.stats.intervals import Spread, measure_spread, wilson
 from simllm.stats.resampling import interval
 
 _BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
@@ -204,6 +204,8 @@ class Performance:
             as unparsed, too.
         groups: For each column of groups, such as "language", the performance on each group.
         variants: The performance on each kind of rewritten items.
+        spread: For "fold", "run" and "variant", if there are two or more: the spread of each metric over
+            them (see `spread_of`).
     """
 
     n: int
@@ -219,9 +221,16 @@ class Performance:
     invented: int = 0
     groups: dict[str, dict[str, Performance]] = field(default_factory=dict)
     variants: dict[str, Performance] = field(default_factory=dict)
+    spread: dict[str, dict[str, Spread]] = field(default_factory=dict)
 
 
-def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: bool = True) -> Performance:
+def measure(
+    rows: DataFrame,
+    labels: Sequence[str],
+    bins: int = 10,
+    details: bool = True,
+    intervals: bool = True,
+) -> Performance:
     """Measure the performance of a classifier: its metrics, and the calibration of its probabilities.
 
     Args:
@@ -230,10 +239,11 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
         bins: The number of bins of the calibration.
         details: Whether to test, for two classes, if the calibration error is too large to be due to chance,
             which takes time.
+        intervals: Whether to draw bootstrap intervals, which takes time, too.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
-    found = measure_counts(classification.count(gold, predicted, len(labels)), labels, repeats)
+    found = measure_counts(classification.count(gold, predicted, len(labels)), labels, repeats, intervals)
     parsed = predicted < len(labels)
     metrics, per_class = dict(found.metrics), found.per_class
     if len(labels) == 2:
@@ -277,7 +287,9 @@ def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
 
-def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
+def measure_counts(
+    counts: Ints, labels: Sequence[str], repeats: float = 1.0, intervals: bool = True
+) -> Performance:
     """Measure the performance of a classifier from its (k, k + 1) confusion matrix.
 
     Args:
@@ -286,13 +298,14 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         labels: The k classes.
         repeats: The mean number of predictions per item, above 1 with several runs. Intervals are then wider,
             because predictions for the same item are not independent.
+        intervals: Whether to draw bootstrap intervals.
     """
     parsed = classification.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
     # Predictions for one item are not independent: an interval over all of them would be too narrow.
     items = round(parsed.sum() / repeats)
-    drawn = bootstrap(parsed, compute, items=items) if parsed.sum() else {}
+    drawn = bootstrap(parsed, compute, items=items) if intervals and parsed.sum() else {}
     ratios = classification.binary_ratios(parsed) if is_binary else {}
     metrics = {}
     for name, value in values.items():
@@ -339,7 +352,7 @@ def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratio
 
 def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
     """Compute the mean of each metric over the parts of a split, without metrics undefined for any part."""
-    parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
+    parts = [measure(own, labels, details=False, intervals=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
     return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
 
@@ -354,3 +367,33 @@ def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
     values = [part.metrics[name].value for part in parts]
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def spread_of(rows: DataFrame, labels: Sequence[str]) -> dict[str, dict[str, Spread]]:
+    """Measure the spread of each metric over the folds, the runs and the variants of a split.
+
+    The values are those of the metrics, without unparsed outputs. The original is one of the variants, which
+    are compared on the items that all of them have. A metric that is not defined for a part is left out.
+    """
+    original, found = rows[rows["variant"] == ""], {}
+    # Items that only some variants have would make these look better or worse.
+    keys = ["fold", "data_set", "run", "item"]
+    number = rows.groupby(keys)["variant"].transform("nunique")
+    common = rows[number == rows["variant"].nunique()]
+    for column, own in (("fold", original), ("run", original), ("variant", common)):
+        if own[column].nunique() < 2:
+            continue
+        parts = [
+            measure(part, labels, details=False, intervals=False)
+            for _, part in own.groupby(column, sort=False)
+        ]
+        values = {
+            name: [part.metrics[name].value for part in parts]
+            for name in parts[0].metrics
+            if all(name in part.metrics and name not in part.undefined for part in parts)
+        }
+        known = {name: [one for one in each if one is not None] for name, each in values.items()}
+        found[column] = {
+            name: measure_spread(each) for name, each in known.items() if len(each) == len(parts)
+        }
+    return found

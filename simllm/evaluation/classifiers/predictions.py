@@ -18,6 +18,7 @@ from pandas import DataFrame, Series
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
+from simllm.evaluation.classifiers import formats
 from simllm.evaluation.classifiers.labels import INVENTED, MISSING, OF_CLASS, Spelling, find_class, unify
 from simllm.io import reading
 from simllm.io import tables as result_tables
@@ -55,10 +56,12 @@ class Predictions:
             - The column `PLACE` tells where the row was read, such as "FILE, row 3", for error messages.
             - Other columns are text.
         spelling: The labels that were spelled in several ways.
+        originals: The variant that counts as the original, for each classifier without original rows.
     """
 
     rows: DataFrame
     spelling: Spelling = field(default_factory=Spelling)
+    originals: Mapping[str, str] = field(default_factory=dict)
 
     def to_json_lines(self) -> Iterator[str]:
         """Yield each prediction as a line of JSON, without empty values other than that of `predicted`."""
@@ -89,6 +92,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     threshold: float | None = None,
     positive: str | None = None,
+    variants: Mapping[tuple[str, str], Path | str] | None = None,
 ) -> Predictions:
     """Read predictions from files.
 
@@ -100,16 +104,20 @@ def read(
         threshold: The threshold for rows without `predicted`: if the probability or score is at least this
             value, the positive class is predicted; otherwise, the other class.
         positive: The positive class; needed with `threshold`.
+        variants: Further files, by the classifier and the variant whose rows they have, such as
+            ("persona", "charswap").
 
     Raises:
         InputError: A file or row is wrong; the message names the file and the row.
     """
     tables: list[DataFrame] = []
     named: dict[str, Path] = {}
-    for path in map(Path, paths):
+    files = list(map(Path, paths))
+    for path in files:
         table = _read_file(path, columns or {}, threshold is not None)
-        # FILE.csv.gz names the classifier FILE.
-        name = result_tables.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
+        if facts := formats.facts_of_name(path, files, list(table)):
+            table = table.assign(**{name: value for name, value in facts.items() if name not in table})
+        name = _name(path)
         if "classifier" not in table or table["classifier"].isna().any():
             if name in named:
                 raise InputError(f"{path}: {named[name]} has the same name; name both in a column classifier")
@@ -117,10 +125,21 @@ def read(
             given = table["classifier"] if "classifier" in table else Series(None, table.index, dtype=object)
             table["classifier"] = given.where(given.notna(), name)
         tables.append(table)
+    known = {name for table in tables for name in table["classifier"]}
+    for (classifier, variant), file in (variants or {}).items():
+        if classifier not in known:
+            raise InputError(f"{file}: has a variant of {classifier}, of which there are no rows")
+        table = _read_file(Path(file), columns or {}, threshold is not None)
+        tables.append(table.assign(classifier=classifier, variant=variant))
     if not tables:
         raise InputError("no file of predictions")
     golds = [set(table["gold"].dropna()) for table in tables]
     return _finish(pd.concat(tables, ignore_index=True), golds, threshold, positive)
+
+
+def _name(path: Path) -> str:
+    """Return the name of the classifier in a file without a column `classifier`: FILE of FILE.csv.gz."""
+    return result_tables.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
 
 
 def _finish(
@@ -141,8 +160,19 @@ def _finish(
         rows["predicted"] = _apply_threshold(rows, threshold, positive)
     # pandas mixes None and NaN for missing labels.
     rows["predicted"] = rows["predicted"].astype(object).where(rows["predicted"].notna(), None)
+    originals = _choose_originals(rows)
     _check(rows)
-    return Predictions(rows, spelling)
+    return Predictions(rows, spelling, originals)
+
+
+def _choose_originals(rows: DataFrame) -> dict[str, str]:
+    """Make the first variant of a classifier that has nothing but variants, such as prompts, the original."""
+    chosen = {}
+    for name, own in rows.groupby("classifier", sort=False)["variant"]:
+        if (own != "").all():
+            chosen[str(name)] = str(own.iloc[0])
+            rows.loc[own.index[own == own.iloc[0]], "variant"] = ""
+    return chosen
 
 
 def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
@@ -159,7 +189,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
         if name in rows and actual != name:
             raise InputError(f"{path}: has a column {name}, which --columns {name}={actual} would replace")
         names[actual] = name
-    rows = rows.rename(columns=names)
+    rows = formats.rename(rows.rename(columns=names))
     for name in ("item", "gold"):
         if name not in rows:
             raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
@@ -214,6 +244,7 @@ def _read_json_lines(path: Path) -> DataFrame:
     """Read JSON lines as `_read_csv` reads CSV; `probabilities` becomes columns such as `p:bug`."""
     table = []
     for where, row in reading.objects(path):
+        row = formats.without_request(row)
         chances = row.pop("probabilities", None)
         if chances is not None and not isinstance(chances, dict):
             raise InputError(f'{where}: expected an object under probabilities, such as {{"bug": 0.7}}')

@@ -18,6 +18,7 @@ from simllm.evaluation.classifiers.metrics import (
     mean_metrics,
     measure,
     measure_counts,
+    spread_of,
     strict_value,
 )
 from simllm.evaluation.classifiers.predictions import (
@@ -209,7 +210,7 @@ def evaluate(
         leaks=len(leaked),
         invented=invented,
         published=list(matrices or {}),
-        predictions=Predictions(rows, predictions.spelling),
+        predictions=replace(predictions, rows=rows),
     )
 
 
@@ -242,7 +243,12 @@ def _measure_classifier(
             }
             for group in groups
         }
-        splits[split] = replace(measure(original, labels, bins), groups=by_group, variants=variants)
+        splits[split] = replace(
+            measure(original, labels, bins),
+            groups=by_group,
+            variants=variants,
+            spread=spread_of(own, labels),
+        )
     # Each fold and data set counts alike here, unlike in the pooled values above.
     means = {split: mean_metrics(own[own["variant"] == ""], labels) for split, own in by_split.items()}
     overfitting, degradation = (

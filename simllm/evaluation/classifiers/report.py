@@ -25,8 +25,16 @@ from simllm.io.html_page import DASH
 from simllm.io.reading import whole_text
 from simllm.io.report import ReportKind, write_report
 from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
-from simllm.io.tables import escape_latex, format_number, format_p_value, latex_table, short_label
+from simllm.io.tables import (
+    escape_latex,
+    format_count,
+    format_number,
+    format_p_value,
+    latex_table,
+    short_label,
+)
 from simllm.stats.calibration import Bin
+from simllm.stats.intervals import Spread
 
 _MOST_CURVES, _MOST_POINTS = 8, 400
 _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f", "#555555")
@@ -206,7 +214,24 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
         text += f". {outputs} could not be parsed and are left out"
     if found.unparsed and (strict := found.strict["accuracy"]) is not None:
         text += f"; counted as wrong, they make the accuracy {format_number(strict)}"
-    return text + "."
+    return " ".join([f"{text}.", *_describe_spread(found, study.select_by), *_describe_attacks(study, name)])
+
+
+def _describe_spread(found: Performance, metric: str) -> Iterator[str]:
+    for column, spread in found.spread.items():
+        if (one := spread.get(metric)) and one.sd is not None:
+            mean, sd, low, high = map(format_number, (one.mean, one.sd, one.lowest, one.highest))
+            yield (
+                f"Over {one.n} {column}s, the {title(metric)} has the mean {mean} and the SD {sd} (from {low} "
+                f"to {high})."
+            )
+
+
+def _describe_attacks(study: ClassifierStudy, name: str) -> Iterator[str]:
+    for variant, one in study.classifiers[name].robustness.variants.items():
+        if one.pdr is not None and one.asr is not None:
+            rates = f"PDR {format_number(one.pdr)} and ASR {format_number(one.asr)}"
+            yield f"The variant {variant} has {rates} (of {format_count(one.n, 'item')})."
 
 
 def _compare(study: ClassifierStudy) -> Iterator[str]:
@@ -238,6 +263,9 @@ def latex(study: ClassifierStudy) -> list[str]:
         found = {name: one.splits[split] for name, one in study.classifiers.items() if split in one.splits}
         if found:
             parts.append(_metrics_table(found, split, study.labels))
+            parts += _spread_tables(found, split)
+    if table := _robustness_table(study):
+        parts.append(table)
     for split in dict.fromkeys(answer.split for answer in study.tests):
         rows = [_test_row(answer) for answer in study.tests if answer.split == split]
         caption = f"Significance tests on {escape_latex(split)} data; an unparsed output is wrong."
@@ -265,6 +293,46 @@ def _metrics_table(found: Mapping[str, Performance], split: str, labels: Sequenc
     return latex_table(
         caption, f"classifiers-{split}", ["Metric", *map(escape_latex, found)], rows, small=True
     )
+
+
+def _spread_tables(found: Mapping[str, Performance], split: str) -> Iterator[str]:
+    """Yield LaTeX tables of the means and SDs over folds, over runs and over variants, if there are any."""
+    for column in ("fold", "run", "variant"):
+        spreads = {name: one.spread[column] for name, one in found.items() if one.spread.get(column)}
+        if spreads:
+            names = dict.fromkeys(metric for one in spreads.values() for metric in one)
+            rows = [
+                [_capital(metric), *(_mean_and_sd(one.get(metric)) for one in spreads.values())]
+                for metric in names
+            ]
+            caption = f"Mean (standard deviation) over {column}s, on {split} data, without unparsed outputs."
+            header = ["Metric", *map(escape_latex, spreads)]
+            yield latex_table(caption, f"classifiers-{split}-{column}s", header, rows, small=True)
+
+
+def _mean_and_sd(found: Spread | None) -> str:
+    if found is None or found.sd is None:
+        return "--"
+    return f"{format_number(found.mean)} ({format_number(found.sd)})"
+
+
+def _robustness_table(study: ClassifierStudy) -> str | None:
+    """Return a LaTeX table of the PDR and ASR of each variant; None without variants."""
+    rows = [
+        [escape_latex(name), escape_latex(variant), f"{one.n:,}", *(
+            "--" if rate is None else format_number(rate) for rate in (one.pdr, one.asr, one.flipped)
+        ), escape_latex(format_p_value(one.p))]
+        for name, found in study.classifiers.items()
+        for variant, one in found.robustness.variants.items()
+    ]  # fmt: skip
+    if not rows:
+        return None
+    caption = (
+        "Robustness: performance drop rate (PDR), attack success rate (ASR), share of changed labels, and "
+        "$p$ of McNemar's test or, with several runs, of a permutation test; an unparsed output is wrong."
+    )
+    header = ["Classifier", "Variant", "Items", "PDR", "ASR", "Changed", "$p$"]
+    return latex_table(caption, "classifiers-robustness", header, rows, small=True)
 
 
 def _capital(metric: str) -> str:

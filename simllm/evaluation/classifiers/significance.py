@@ -280,7 +280,10 @@ def ask_degradation(
 ) -> Finding:
     """Test whether a metric is worse on the parts of the test data than on those of the validation data."""
     found = [
-        [strict_value(measure(own, labels, details=False), metric) for own in folds_and_sets(rows)]
+        [
+            strict_value(measure(own, labels, details=False, intervals=False), metric)
+            for own in folds_and_sets(rows)
+        ]
         for rows in (validation, test)
     ]
     folds, sets = (np.array([value for value in values if value is not None], float) for values in found)

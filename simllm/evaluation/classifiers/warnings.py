@@ -14,6 +14,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from simllm.evaluation.classifiers.comparison import ITEM
+from simllm.evaluation.classifiers.formats import FAILURE
 from simllm.evaluation.classifiers.labels import INVENTED, MISSING, label_key
 from simllm.evaluation.classifiers.metrics import Performance, class_numbers, strict_value
 from simllm.evaluation.classifiers.predictions import (
@@ -35,7 +36,11 @@ def find_warnings(study: ClassifierStudy) -> list[str]:
     """Return a sentence for each thing that makes figures of a study meaningless or too good."""
     rows = study.predictions.rows
     original = rows[rows["variant"] == ""]
-    found = [*_of_labels(study), *_of_items(study, original), *_of_sizes(study)]
+    found = [*_of_labels(study), *_of_failures(rows), *_of_items(study, original), *_of_sizes(study)]
+    for name, variant in study.predictions.originals.items():
+        found.append(
+            f"{name} has no original rows (with an empty variant): {variant} counts as the original."
+        )
     for name, result in study.classifiers.items():
         split = main_split(result.splits)
         found += _of_labels_given(name, split, result.splits[split], original)
@@ -84,6 +89,19 @@ def _of_labels(study: ClassifierStudy) -> Iterator[str]:
             f"{count:,} of {given:,} predicted labels are no item's true class "
             f"({_counted(study.invented)}); the true classes are {_listed(spelling.classes)}. "
             f"Such a label {treated}."
+        )
+
+
+def _of_failures(rows: DataFrame) -> Iterator[str]:
+    """Warn about requests to a model that failed for good, which are no answers that cannot be parsed."""
+    if FAILURE not in rows:
+        return
+    failed = rows[rows[FAILURE].fillna("").ne("") & rows["predicted"].isna()]
+    for name, own in failed.groupby("classifier", sort=False):
+        reason = str(own[FAILURE].value_counts().index[0])
+        yield (
+            f"{name}: {format_count(len(own), 'unparsed output')} are requests that failed for good "
+            f"({short_label(reason)}), and no answers of the model."
         )
 
 
