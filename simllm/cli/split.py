@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 EXAMPLES = """examples:
   simllm split items.csv --method holdout --test 0.3 --stratify gold,suite --seed 0 -o split.csv
   simllm split items.csv --method k-fold --folds 5 --group project -o folds.csv
 
-The items are the rows of a CSV file or JSON lines. The output is CSV with the same columns and one more:
+The items are the rows of a CSV file or JSON lines. The output is CSV, or JSON lines if the name of -o ends in
+.jsonl, with texts as values. It has the same columns and one more:
 `split` (train, validation, test) for holdout, else `fold`, the number of the fold in which an item is tested.
 For each fold, train on the items of the other folds, and give the predictions for its items the same column
 `fold`, so that `simllm evaluate classifiers` can average over the folds.
@@ -89,8 +96,15 @@ def run(options: Options) -> None:
     for sentence in find_warnings(rows, parts, plan):
         warnings.warn(sentence, stacklevel=2)
     rows[name] = parts
-    tables.show(rows.to_csv(index=False), options.output)
+    is_json = options.output is not None and options.output.suffix == ".jsonl"
+    tables.show(_json_lines(rows) if is_json else rows.to_csv(index=False), options.output)
     if not options.quiet:
         sizes = rows[name].value_counts(sort=False)
         shown = ", ".join(f"{part} {size:,}" for part, size in sizes.items()) if len(sizes) <= 20 else ""
         print(f"simllm: {len(rows):,} items: {shown or f'{len(sizes):,} folds'}", file=sys.stderr)
+
+
+def _json_lines(rows: DataFrame) -> Iterator[str]:
+    for row in rows.to_dict("records"):
+        known = {name: value for name, value in row.items() if value is not None and value == value}
+        yield json.dumps(known, ensure_ascii=False) + "\n"

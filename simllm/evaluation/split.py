@@ -111,12 +111,16 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
 
 
 def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
-    if not (plan.test > 0 and plan.validation >= 0 and plan.test + plan.validation < 1):
+    total = plan.test + plan.validation
+    # Both may be all items, rounding aside: a model that is only asked needs no training data.
+    if not (0 < plan.test < 1 and plan.validation >= 0 and total < 1 + 1e-9):
         shares = f"test {plan.test:g} and validation {plan.validation:g}"
-        raise InputError(f"{shares}: expected shares from 0 that are below 1 together")
+        raise InputError(f"{shares}: expected shares from 0 that are at most 1 together")
     splits = Series("train", rows.index)
     splits[_choose(rows, plan, plan.test)] = "test"
-    if plan.validation:
+    if total > 1 - 1e-9:
+        splits[splits == "train"] = "validation"
+    elif plan.validation:
         rest = rows[splits == "train"]
         # A share of all items is a larger share of what the test data left.
         chosen = _choose(rest, plan, plan.validation / (1 - plan.test))

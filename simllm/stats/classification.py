@@ -238,7 +238,7 @@ def auc_interval(
         return (area, 1 - reach, 1.0) if area > 0.5 else (area, 0.0, reach)
     if around < 1e-12:  # all scores are equal: they order nothing, and show no spread
         return area, math.nan, math.nan
-    if min(area, 1 - area) <= _NEAR_THE_END:
+    if min(area, 1 - area) <= _NEAR_THE_END + 1e-12:  # 1 - .95 is rounded
         # The distribution of an AUC near 1 is skewed: DeLong's symmetric interval reaches over 1, and is too
         # short below. By the delta method, its half width on the logit scale is divided by AUC (1 - AUC).
         middle, reach = float(logit(area)), around / (area * (1 - area))

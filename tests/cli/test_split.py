@@ -63,7 +63,7 @@ def test_groups_stay_whole(names, method, seed):
     ("words", "message"),
     [
         (["--group", "team"], "no column team; there are item, gold, suite"),
-        (["--test", "1.5"], "expected shares from 0 that are below 1 together"),
+        (["--test", "1.5"], "expected shares from 0 that are at most 1 together"),
         (["--method", "k-fold", "--folds", "200"], "200 folds: expected from 2 to 100"),
         (["--method", "leave-one-group-out"], "leave-one-group-out needs --group"),
         (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simllm.errors import InputError
 from simllm.stats.classification import (
     auc_interval,
+    auc_with_covariance,
     average_pass_rate,
     binary_metrics,
     bootstrap,
@@ -104,6 +105,32 @@ def test_a_perfect_auc_has_a_bounded_interval(n):
     wider = auc_interval(positive, scores, np.arange(2 * n) % n % 2)  # fewer pairs are compared
     assert n == 2 or wider[1] < low
     assert np.isnan(auc_interval(positive, 0 * scores, folds)[1:]).all()
+
+
+def test_the_interval_of_an_auc_near_the_end_is_on_the_logit_scale():
+    positive = np.arange(40) < 20
+    scores = np.where(positive, 1.0, 0.0)
+    scores[[0, 1]] = -1, 0.5  # one positive item is below all 20 negative ones: the AUC is .95
+    area, low, high = auc_interval(positive, scores, np.zeros(40))
+    assert area == pytest.approx(0.95)
+    _, covariance = auc_with_covariance(positive, scores[None])
+    reach = Z * covariance[0, 0] ** 0.5 / (0.95 * 0.05)
+    assert np.log(19) - reach == pytest.approx(np.log(low / (1 - low)))
+    assert np.log(19) + reach == pytest.approx(np.log(high / (1 - high)))
+    assert auc_interval(positive, -scores, np.zeros(40)) == pytest.approx((0.05, 1 - high, 1 - low))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "distance", "auc"), [(30, 2.326, 0.95), (50, 2.904, 0.98), (50, 3.290, 0.99)])
+def test_intervals_near_the_end_cover_the_auc(n, distance, auc):
+    random = np.random.default_rng(3)
+    positive, covered = np.arange(2 * n) < n, 0
+    for _ in range(1000):  # DeLong's interval covers it in 82 to 88% of them
+        _, low, high = auc_interval(
+            positive, random.normal(size=2 * n) + distance * positive, np.zeros(2 * n)
+        )
+        covered += low <= auc <= high
+    assert covered >= 925
 
 
 @pytest.mark.slow

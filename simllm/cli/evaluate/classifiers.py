@@ -88,7 +88,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME:VARIANT=FILE",
-        help="a file of predictions of the classifier NAME for a variant, such as an attacked prompt",
+        help="predictions of the classifier NAME for a variant, such as an attacked prompt; NAME=FILE: the "
+        "file names the variants in a column",
     )
     command.add_argument(
         "--threshold", type=float, metavar="T", help="without a label: predict the positive class from T on"
@@ -242,13 +243,13 @@ def _variants(texts: Sequence[str]) -> dict[tuple[str, str], Path]:
     found = {}
     for text in texts:
         name, file = _pair("--variant", text)
-        classifier, colon, variant = name.rpartition(":")
-        if not (classifier and colon and variant):
+        classifier, colon, variant = name.partition(":")
+        if not classifier or bool(colon) != bool(variant):
             raise InputError(
                 f"--variant {text}: expected NAME:VARIANT=FILE, such as persona:typos=typos.jsonl"
             )
         if (classifier, variant) in found:
-            raise InputError(f"--variant {text}: the variant {variant} of {classifier} stands twice")
+            raise InputError(f"--variant {text}: {name} stands twice")
         found[classifier, variant] = Path(file)
     return found
 

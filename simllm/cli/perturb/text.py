@@ -34,9 +34,10 @@ rules that add a sentence:
   distractor  says something that has nothing to do with the task
   instruction asks to ignore the text, and for a wrong label of --labels
 
-JSON lines (.jsonl) have items with id and a text; each is written, and after it a variant for each rule. Any
-other file is one text, such as the template of a prompt, and has one rule. Names of code, numbers, labels,
-web addresses, text in `backticks` and what a template fills in ({{ text }}, {name}, <test_case>) stay.
+JSON lines (.jsonl) have items with id and a text. Each is written, and after it a variant for each rule, with
+the id of the item under `original`. Any other file is one text, such as the template of a prompt, and has one
+rule. Names of code, numbers, labels, web addresses, text in `backticks` and what a template fills in
+({{ text }}, {name}, <test_case>) stay.
 """
 
 
@@ -51,6 +52,7 @@ class Options(CommonOptions):
     seed: int = 0
     labels: str = ""
     gold: str = "gold"
+    variants_only: bool = False
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -66,6 +68,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, metavar="N", help="chooses words and letters; default: 0")
     command.add_argument("--labels", metavar="A,B,…", help="labels of the classification, which stay")
     command.add_argument("--gold", metavar="NAME", help="the field with the true class; default: %(default)s")
+    command.add_argument(
+        "--variants-only",
+        action="store_true",
+        help="leave out the items themselves, if they were asked before",
+    )
 
 
 def run(options: Options) -> None:
@@ -80,7 +87,8 @@ def run(options: Options) -> None:
     rows = list(attacker.vary(reading.objects(options.file), options.field))
     if not rows:
         raise InputError(f"{options.file}: empty; expected items")
-    tables.show((json.dumps(row, ensure_ascii=False) + "\n" for row in rows), options.output)
+    shown = [row for row in rows if row["variant"] or not options.variants_only]
+    tables.show((json.dumps(row, ensure_ascii=False) + "\n" for row in shown), options.output)
     counts = count_variants(rows)
     if not options.quiet:
         print(f"{'variant':<22}{'items':>7}{'unchanged':>11}", file=sys.stderr)

@@ -105,7 +105,7 @@ def read(
             value, the positive class is predicted; otherwise, the other class.
         positive: The positive class; needed with `threshold`.
         variants: Further files, by the classifier and the variant whose rows they have, such as
-            ("persona", "charswap").
+            ("persona", "charswap"); with ("persona", ""), a column of the file names the variant.
 
     Raises:
         InputError: A file or row is wrong; the message names the file and the row.
@@ -130,7 +130,11 @@ def read(
         if classifier not in known:
             raise InputError(f"{file}: has a variant of {classifier}, of which there are no rows")
         table = _read_file(Path(file), columns or {}, threshold is not None)
-        tables.append(table.assign(classifier=classifier, variant=variant))
+        if variant:
+            table = table.assign(variant=variant)
+        elif "variant" not in table or table["variant"].isna().any():
+            raise InputError(f"{file}: has rows without a variant; NAME:VARIANT=FILE names it")
+        tables.append(table.assign(classifier=classifier))
     if not tables:
         raise InputError("no file of predictions")
     golds = [set(table["gold"].dropna()) for table in tables]
@@ -166,10 +170,11 @@ def _finish(
 
 
 def _choose_originals(rows: DataFrame) -> dict[str, str]:
-    """Make the first variant of a classifier that has nothing but variants, such as prompts, the original."""
+    """Make the first of several variants, such as prompts, the original where a classifier has no other."""
     chosen = {}
     for name, own in rows.groupby("classifier", sort=False)["variant"]:
-        if (own != "").all():
+        # A file with one variant belongs to another file, which has the originals.
+        if (own != "").all() and own.nunique() > 1:
             chosen[str(name)] = str(own.iloc[0])
             rows.loc[own.index[own == own.iloc[0]], "variant"] = ""
     return chosen
@@ -333,7 +338,12 @@ def _check(rows: DataFrame) -> None:
     keys = ["classifier", "split", "fold", "data_set", "run", "item"]
     known = pd.MultiIndex.from_frame(rows.loc[rows["variant"] == "", keys])
     lost = (rows["variant"] != "") & ~pd.MultiIndex.from_frame(rows[keys]).isin(known)
-    _refuse(rows, lost, "a variant of an item that has no original row (one with an empty variant)")
+    _refuse(
+        rows,
+        lost,
+        "a variant of an item that has no original row (one with an empty variant); "
+        "--variant NAME:VARIANT=FILE names the classifier of a file",
+    )
 
 
 def _check_gold(rows: DataFrame) -> None:

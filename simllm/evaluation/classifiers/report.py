@@ -222,8 +222,8 @@ def _describe_spread(found: Performance, metric: str) -> Iterator[str]:
         if (one := spread.get(metric)) and one.sd is not None:
             mean, sd, low, high = map(format_number, (one.mean, one.sd, one.lowest, one.highest))
             yield (
-                f"Over {one.n} {column}s, the {title(metric)} has the mean {mean} and the SD {sd} (from {low} "
-                f"to {high})."
+                f"Over {one.n} {column}s, the {title(metric)} has the mean {mean} and the SD {sd} (from "
+                f"{low} to {high})."
             )
 
 

@@ -100,8 +100,8 @@ def _of_failures(rows: DataFrame) -> Iterator[str]:
     for name, own in failed.groupby("classifier", sort=False):
         reason = str(own[FAILURE].value_counts().index[0])
         yield (
-            f"{name}: {format_count(len(own), 'unparsed output')} are requests that failed for good "
-            f"({short_label(reason)}), and no answers of the model."
+            f"{name}: of its unparsed outputs, {len(own):,} come from requests that failed for good "
+            f"({short_label(reason)}): the model gave no answer."
         )
 
 
