@@ -135,6 +135,15 @@ def test_importing_simllm_does_not_import_torch():
     assert done.stdout == "set()\n"
 
 
+def test_scoring_imports_no_compiler():
+    code = (
+        "import sys; from simllm import SimLLM; SimLLM().score(['a'], ['b']);"
+        "print({'sympy', 'torch._dynamo', 'torch._inductor'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 @pytest.mark.parametrize("device", ["cuda:99", "abacus", "meta", ""])
 def test_a_device_that_cannot_compute_is_one_line(model_folder, device):
     with pytest.raises(

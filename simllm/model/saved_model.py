@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from simllm.array_types import Floats32
 from simllm.errors import InputError
@@ -158,9 +159,20 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
     return weights
 
 
+class _NoInitialWeights(TorchFunctionMode):
+    """Skips the functions of `torch.nn.init`, which take a second without memory to write to."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def on_meta(build: Callable[[], N]) -> N:
     """Build a network without memory for its weights; `fill` reads them."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NoInitialWeights():
         return build()
 
 
