@@ -26,7 +26,7 @@ def add_to_folder(folder: Path, name: str) -> Path:
 
 
 class JsonLinesLog:
-    """A file of JSON lines to which several threads append. The first line creates a missing file.
+    """A file of JSON lines to which threads of one process append. The first line creates a missing file.
 
     With `is_synced`, `append` waits until the line is on the disk. Otherwise, a power failure may lose the
     last lines, but a killed process loses nothing. `rows` are the objects that were in the file when it was
@@ -43,7 +43,7 @@ class JsonLinesLog:
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror})") from None
         # A killed process may have left half a line, which the first `append` removes.
-        self._end = content.rfind(b"\n") + 1
+        self._size, self._end = len(content), content.rfind(b"\n") + 1
         if content[self._end :][:1] not in (b"", b"{"):
             raise InputError(f"{file}: was not written by simllm; move it away")
         self.rows = _objects(content[: self._end], file)
@@ -60,6 +60,9 @@ class JsonLinesLog:
             with self._writing:
                 if self._file is None:
                     self._file = self._name.open("ab")
+                    # To cut off what another process wrote meanwhile would lose replies that were paid for.
+                    if os.fstat(self._file.fileno()).st_size != self._size:
+                        raise InputError(f"{self._name}: another process is writing there")
                     self._file.truncate(self._end)
                 self._file.write(lines)
                 self._file.flush()
@@ -160,16 +163,17 @@ class ReplyRecord:
                 from_row(row)
             except ValueError as error:
                 raise InputError(f"{where}: {error}") from None
-        return self._key(request, slot)
+        return self.key(request, slot)
 
-    def _key(self, request: dict[str, Any], slot: Slot) -> tuple[str, Slot]:
+    def key(self, request: dict[str, Any], slot: Slot) -> tuple[str, Slot]:
+        """Return what identifies a reply: equal keys share their reply."""
         if self._reads_only:
             return str(request.get("messages", request.get("prompt"))), slot
         return content_hash(request), slot
 
     def find(self, request: dict[str, Any], slot: Slot) -> dict[str, Any] | None:
         """Return the row of a reply; None if there is none. `request` has the hash in place of its text."""
-        return self._rows.get(self._key(request, slot))
+        return self._rows.get(self.key(request, slot))
 
     def keep(self, request: dict[str, Any], slot: Slot, reply: Reply) -> None:
         """Record a reply; wait until it is on the disk."""
@@ -178,7 +182,7 @@ class ReplyRecord:
     def keep_all(self, replies: Iterable[tuple[dict[str, Any], Slot, Reply]]) -> None:
         """Record replies with one wait for the disk."""
         rows = {
-            self._key(request, slot): {**_place(request, slot), **to_row(reply)}
+            self.key(request, slot): {**_place(request, slot), **to_row(reply)}
             for request, slot, reply in replies
         }
         if self._log is not None:
@@ -191,11 +195,11 @@ class ReplyRecord:
         """Record that a reply was lost even after retries; a later run may ask for it again."""
         if self._log is not None:
             self._log.append({**_place(request, slot), "lost": reason})
-        self.lost[self._key(request, slot)] = reason
+        self.lost[self.key(request, slot)] = reason
 
     def was_lost(self, request: dict[str, Any], slot: Slot) -> bool:
         """Return whether an earlier run lost this reply."""
-        return self._key(request, slot) in self.lost
+        return self.key(request, slot) in self.lost
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of all replies."""
@@ -203,7 +207,7 @@ class ReplyRecord:
 
     def has_others(self, places: Iterable[tuple[dict[str, Any], Slot]]) -> bool:
         """Return whether there are replies in other places (requests and slots) than these."""
-        return bool(self._rows.keys() - {self._key(*place) for place in places})
+        return bool(self._rows.keys() - {self.key(*place) for place in places})
 
     def close(self) -> None:
         """Close the file."""

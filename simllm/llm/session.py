@@ -161,27 +161,28 @@ class Session:
             LostReplyError: Ten replies in a row were lost, so that the endpoint counts as lost; or a limit is
                 reached.
         """
-        waiting = list[Question]()
+        waiting = dict[tuple[str, Slot], list[Question]]()  # those that share their reply
         for question in questions:
             if (known := self.find(question)) is not None:
                 yield question, known
             elif self._client is None:
                 self.ask(question)  # raises the error
             else:
-                waiting.append(question)
+                waiting.setdefault(self.record.key(*self.place_of(question)), []).append(question)
         lost = list[tuple[Question, str]]()
-        for question, reply in self._ask_waiting(waiting):
+        same = {questions[0]: questions for questions in waiting.values()}
+        for question, reply in self._ask_waiting([*same]):
             if isinstance(reply, str):
                 lost.append((question, reply))
             else:
-                yield question, reply
+                yield from ((each, reply) for each in same[question])
         for question, reason in lost:  # only now: the endpoint works, so that the question gets no answer
             place = self.place_of(question)
             if self.record.was_lost(*place):
                 # Or no run would ever end without it.
                 reply = Reply(None, failure=f"lost twice: {reason}")
                 self.record.keep(*place, reply)
-                yield question, reply
+                yield from ((each, reply) for each in same[question])
             else:
                 self.record.lose(*place, reason)
                 self.lost.append(reason)
