@@ -187,6 +187,8 @@ class Attacker:
             for name in ("id", field):
                 if name not in item:
                     raise InputError(f'{where}: expected a value under "{name}"; it has {", ".join(item)}')
+            if not isinstance(item["id"], str | int) or isinstance(item["id"], bool):
+                raise InputError(f'{where}: expected a text or a whole number under "id"')
             if not isinstance(item[field], str):
                 raise InputError(f'{where}: expected a text under "{field}"')
             gold = item.get(self.gold)

@@ -144,6 +144,7 @@ def test_the_command_attacks_a_template(tmp_path, capsys):
         (["--rules", "case,case"], "--rules: a rule stands twice"),
         (["--rules", "instruction"], "--rules instruction needs --labels"),
         (["--rules", "case", "--share", "0"], "--share 0.0: expected a number above 0"),
+        (["--rules", "case", "--field", "id"], 'expected a text under "id"'),
         (["--rules", "case", "--field", "body"], 'expected a value under "body"; it has id, text'),
     ],
 )

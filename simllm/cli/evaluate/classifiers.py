@@ -17,7 +17,7 @@ from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
-from simllm.io.tables import Table
+from simllm.io.tables import Table, format_count
 
 if TYPE_CHECKING:
     from simllm.evaluation.classifiers import ClassifierStudy
@@ -203,7 +203,7 @@ def _robustness(study: ClassifierStudy) -> dict[str, str]:
                 f"{key} {'n/a' if rate is None else f'{rate:.3f}'}"
                 for key, rate in (("PDR", one.pdr), ("ASR", one.asr))
             ]
-            found[f"{name}, {variant}"] = f"{rates[0]}, {rates[1]} ({one.n:,} items)"
+            found[f"{name}, {variant}"] = f"{rates[0]}, {rates[1]} ({format_count(one.n, 'item')})"
     return found
 
 

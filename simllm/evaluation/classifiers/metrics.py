@@ -380,7 +380,8 @@ def spread_of(rows: DataFrame, labels: Sequence[str]) -> dict[str, dict[str, Spr
     keys = ["fold", "data_set", "run", "item"]
     number = rows.groupby(keys)["variant"].transform("nunique")
     common = rows[number == rows["variant"].nunique()]
-    for column, own in (("fold", original), ("run", original), ("variant", common)):
+    named = [(column, original[original[column] != ""]) for column in ("fold", "run")]
+    for column, own in (*named, ("variant", common)):
         if own[column].nunique() < 2:
             continue
         parts = [

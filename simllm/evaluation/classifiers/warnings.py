@@ -37,6 +37,11 @@ def find_warnings(study: ClassifierStudy) -> list[str]:
     rows = study.predictions.rows
     original = rows[rows["variant"] == ""]
     found = [*_of_labels(study), *_of_failures(rows), *_of_items(study, original), *_of_sizes(study)]
+    for column in ("fold", "run"):
+        for name, own in original.groupby("classifier", sort=False)[column]:
+            if 0 < (lacking := int((own == "").sum())) < len(own):
+                rows_lack = f"{name}: {lacking:,} of {len(own):,} rows have no {column}, as others do"
+                found.append(f"{rows_lack}; the mean and SD over {column}s leave them out.")
     for name, variant in study.predictions.originals.items():
         found.append(
             f"{name} has no original rows (with an empty variant): {variant} counts as the original."

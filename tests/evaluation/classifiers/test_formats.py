@@ -230,6 +230,11 @@ def test_folds_have_a_mean_and_an_sd(tmp_path):
     study = classifiers.evaluate(classifiers.read([file]), positive="y")
     found = study.classifiers["m"].splits["test"].spread
     assert set(found) == {"fold"}
+    file.write_text(file.read_text() + "x,y,n,\n")  # a row without a fold
+    lacking = classifiers.evaluate(classifiers.read([file]), positive="y")
+    assert lacking.classifiers["m"].splits["test"].spread == found
+    said = "m: 1 of 13 rows have no fold, as others do; the mean and SD over folds leave them out."
+    assert said in classifiers.find_warnings(lacking)
     accuracy = found["fold"]["accuracy"]
     assert (accuracy.n, accuracy.mean, accuracy.sd) == (3, 0.75, pytest.approx(0.25))
     assert (accuracy.lowest, accuracy.highest) == (0.5, 1)
