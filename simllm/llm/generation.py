@@ -135,7 +135,7 @@ def generate(
         if output is not None:
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made)
             # A finished file stays as it is, so that the same command changes nothing.
-            if not output.exists() or output.read_bytes() != text.encode():
+            if not (output.is_file() and output.read_bytes() == text.encode()):
                 output_file.write(output, text)
             if replay is None:
                 path_of(output).unlink(missing_ok=True)
