@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 MODEL = ("NAME", "the name of the model at the endpoint")
 EXAMPLES = """examples:
-  simllm generate items.jsonl --template repay.j2 --base-url http://localhost:8000/v1 --model M
+  simllm generate items.jsonl --template satd-repay --base-url http://localhost:8000/v1 --model M
     --samples 5 -o replies.jsonl
   simllm generate tests.jsonl --template classify.j2 --model-file m.toml --labels pass,fail --logprobs
     -o predictions.jsonl
-  simllm generate items.jsonl --template repay.j2 --replay replies.jsonl -o again.jsonl
+  simllm generate items.jsonl --template satd-repay --replay replies.jsonl -o again.jsonl
 The API key comes from the environment variable OPENAI_API_KEY. A stopped run is continued by the same
 command. The exit status is 1 if replies are missing, or if no request got a reply.
 """
@@ -40,7 +40,7 @@ class Options(CommonOptions, Sampling):
     """The options of `simllm generate`."""
 
     items: Path
-    template: Path
+    template: str
     base_url: str | None = None
     model: str | None = None
     model_file: Path | None = None
@@ -64,8 +64,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm generate` to its parser."""
     command.add_argument("items", type=Path, metavar="FILE", help="JSON lines, each with an id")
     command.add_argument(
-        "--template", type=Path, required=True, metavar="FILE", help="jinja2 over the fields of an item"
-    )
+        "--template", required=True, metavar="FILE",
+        help="jinja2 over the fields of an item, or the name of a ready template, such as satd-repay",
+    )  # fmt: skip
     model_options.add_address(command)
     command.add_argument(
         "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
@@ -107,6 +108,7 @@ def run(options: Options) -> int:
     with packages.require_llm_extra():
         from simllm.llm.endpoint import LostReplyError
         from simllm.llm.generation import generate
+        from simllm.llm.templates import find_template
     if options.output is None:
         raise InputError("expected -o FILE, to write the replies to")
     model = _model(options)
@@ -121,7 +123,7 @@ def run(options: Options) -> int:
             progress = held.enter_context(_progress(options))
             rows = generate(
                 options.items,
-                options.template,
+                find_template(options.template),
                 model,
                 output=options.output,
                 samples=options.samples,

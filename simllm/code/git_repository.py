@@ -35,6 +35,7 @@ _MOST_SILENCE = 60.0  # seconds without a byte of an answer; git can walk billio
 _MOST_MEMORY = 2 << 30  # bytes that git may allocate
 _MOST_MESSAGES = 1 << 20  # bytes of error messages
 _LARGEST_TAG = 1 << 16  # bytes
+_LARGEST_COMMIT = 1 << 20  # bytes
 _CHUNK = 1 << 16  # bytes that are read at once
 _SKIPPED = 1 << 22  # bytes; to skip more, git is started anew
 _DATE = re.compile(rb"(?m)^(?:tagger|committer) .* (\d{1,18}) [-+]\d+$")
@@ -238,6 +239,29 @@ class Repository:
         every = [sha for _, sha in sorted(dated, key=lambda pair: -pair[0])]
         chosen = min(limit, len(every))
         return [every[i * len(every) // chosen] for i in range(chosen)]
+
+    def date(self, commit: str) -> int | None:
+        """Return when a commit entered the history, in seconds since 1970; None if it does not say."""
+        [data] = self.contents([commit], _LARGEST_COMMIT)
+        found = _DATE.search(data or b"")
+        return int(found[1]) if found else None
+
+    def origin(self, revision: str, path: str, line: int) -> str | None:
+        """Return the commit that wrote a line (from 1) of a file in a revision, as `git blame` finds it.
+
+        Changes of white space, moves within the file, and renamed files do not count. None if git cannot
+        tell, or if the history of a shallow clone ends there.
+        """
+        options = ["--porcelain", "-w", "-M", "--root", f"-L{line},{line}"]
+        try:
+            with self.git("blame", *options, revision, "--", path) as git:
+                first = (git.field(b"\n", _CHUNK) or b"").split()
+                # The rest repeats the line, which may be long.
+                git.stop()
+        except InputError:  # such as a missing object, or a file that takes too long
+            return None
+        is_known = first and HASH.match(first[0]) and first[0] not in self._shallow.splitlines()
+        return first[0].decode() if is_known else None
 
     def files(self, revision: str) -> list[GitFile]:
         """List the regular files in a commit or tag (a hash), without links and submodules."""

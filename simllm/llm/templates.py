@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
 from simllm.llm import template_process
+
+# The folders of ready templates, beside the studies that use them.
+_FOLDERS = ("code/satd_mining/prompts",)
+_PACKAGE = Path(__file__).parent.parent
+
+
+def ready_templates() -> dict[str, Path]:
+    """Return the files of the templates that come with simllm, by name (that of the file)."""
+    found = (file for folder in _FOLDERS for file in (_PACKAGE / folder).glob("*.j2"))
+    return {file.stem: file for file in sorted(found, key=lambda file: file.stem)}
+
+
+def find_template(name: str, folder: Path | None = None) -> Path:
+    """Return the file of a ready template, or the file of this name; a relative one is below `folder`."""
+    known = ready_templates()
+    if name in known:
+        return known[name]
+    file = Path(name) if folder is None else folder / name
+    if not file.suffix and not os.path.lexists(file):
+        raise InputError(f"template {name!r}: expected a file, or one of {', '.join(known)}")
+    return file
 
 
 class Templates:

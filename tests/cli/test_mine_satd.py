@@ -18,10 +18,20 @@ from simllm.code.satd_mining import mining
 from tests.chat_server import chat_server
 from tests.command import process, run
 from tests.conftest import ROOT
-from tests.histories import git, make_history
+from tests.histories import commit_stream, git, import_history, make_history
 
-FIELDS = ["id", "repository", "commit", "path", "function", "language", "comment", "source", "reference"]
-FIELDS += ["split"]
+FIELDS = [
+    "id",
+    "repository",
+    "commit",
+    "date",
+    "created_commit",
+    "created_date",
+    "lifespan_days",
+    "path",
+    "line",
+]
+FIELDS += ["function", "language", "comment", "source", "reference", "split"]
 
 
 def function(name, comment="", body="return 1"):
@@ -57,7 +67,7 @@ CHANGES = {
 }
 FUNNEL = """\
 simllm: 1 repository
-        12  comments with todo, fixme, hack or xxx are deleted
+        12  comments that admit debt are deleted
         11  have three words or more on that line
         10  stand in or above a function
          9  the function lives on
@@ -98,7 +108,9 @@ def test_items_and_funnel(rules, tmp_path):
     before, after = CHANGES["kept.py"]
     assert re.fullmatch("[0-9a-f]{16}", items[0].pop("id"))
     assert items[0] == {
-        "repository": "rules", "commit": commits[1], "path": "kept.py", "function": "kept",
+        "repository": "rules", "commit": commits[1], "date": "1970-01-01T00:00:02Z",
+        "created_commit": commits[0], "created_date": "1970-01-01T00:00:01Z", "lifespan_days": 0.0,
+        "path": "kept.py", "line": 2, "function": "kept",
         "language": "python", "comment": "# TODO: return two", "source": before.rstrip(),
         "reference": after.rstrip(), "split": "validation",
     }  # fmt: skip
@@ -584,7 +596,7 @@ def test_a_word_below_a_comment_of_somebody_else_is_no_debt(tmp_path):
     before = "def f():\n    # the result of the sum\n    # TODO\n    return 1\n"
     make_history(tmp_path / "all", {"a.py": before}, {"a.py": "def f():\n    return 2\n"})
     done = mine(tmp_path)
-    assert "         1  comments with todo" in done.stderr
+    assert "         1  comments that admit debt" in done.stderr
     assert "         0  have three words or more on that line" in done.stderr
 
 
@@ -659,3 +671,229 @@ def test_git_ends_with_the_command(tmp_path, number):
     assert not list((tmp_path / "tmp").iterdir())
     if number != signal.SIGKILL:  # then the lock is released, but its empty file stays
         assert not list(tmp_path.glob(".*.lock"))
+
+
+def funnel(done):
+    return json.loads(done.stdout)
+
+
+JAVA = "class A {\n    int f() {\n%s        return %s;\n    }\n}\n"
+
+
+def test_funnel_by_language_and_chosen_languages(tmp_path):
+    before, after = repaid("f", "TODO: return two")
+    debt = "        // FIXME: return the sum\n"
+    make_history(
+        tmp_path / "all" / "r",
+        {"a.py": before, "A.java": JAVA % (debt, "1"), "B.java": JAVA % (debt, "2")},
+        {"a.py": after, "A.java": JAVA % ("", "3"), "B.java": JAVA % ("", "2")},
+    )
+    found = funnel(mine(tmp_path, "-f", "json"))
+    last, changes = "at most 1,024 tokens each", "the function's code changes"
+    assert {name: (counts[last], counts[changes]) for name, counts in found["languages"].items()} == {
+        "python": (1, 1), "java": (1, 1)
+    }  # fmt: skip
+    assert found["languages"]["java"]["the function lives on"] == 2
+    assert found["remaining"][last] == 2
+    found = funnel(mine(tmp_path, "-f", "json", "--language", "java,go", out="java.jsonl"))
+    assert list(found["languages"]) == ["java"]
+    assert [item["language"] for item in read(tmp_path / "java.jsonl")] == ["java"]
+    done = mine(tmp_path, "--language", "java,cobol", out="none.jsonl")
+    assert done.stderr.startswith("simllm: error: language 'cobol': expected one of cpp, go, ")
+
+
+def test_other_words_admit_debt(tmp_path):
+    before, after = repaid("f", "Workaround: return two")
+    make_history(tmp_path / "all" / "r", {"a.py": before}, {"a.py": after})
+    assert mine(tmp_path).returncode == 0
+    assert read(tmp_path / "items.jsonl") == []
+    assert mine(tmp_path, "--words", "todo, WORKAROUND", out="more.jsonl").returncode == 0
+    assert [item["comment"] for item in read(tmp_path / "more.jsonl")] == ["# Workaround: return two"]
+    done = mine(tmp_path, "--words", "todo,", out="wrong.jsonl")
+    message = "--words '': expected words in ASCII without blanks, such as todo,fixme"
+    assert (done.returncode, done.stderr) == (2, f"simllm: error: {message}\n")
+
+
+def test_created_commit_is_the_one_that_wrote_the_words(tmp_path):
+    """The file is renamed and indented after the debt, and a merge repays it."""
+    day = 86_400
+    code = "def f(x):\n{}    # TODO: return the sum of all\n    return 1\n" + "# padding of the file\n" * 9
+    inner = code.replace("    # TODO", "        # TODO").replace("    return", "        return")
+    inner = inner.replace("def f(x):\n", "def f(x):\n    if x:\n")
+    stream = commit_stream({"a.py": code.format("").replace("    # TODO: return the sum of all\n", "")}, day)
+    stream += commit_stream({"a.py": code.format("")}, 2 * day)
+    stream += commit_stream({"a.py": None, "b.py": code.format("    x += 1\n")}, 3 * day)
+    stream += commit_stream({"b.py": inner.format("    x += 1\n")}, 4 * day)
+    stream += commit_stream(
+        {
+            "b.py": inner.format("    x += 1\n")
+            .replace("        # TODO: return the sum of all\n", "")
+            .replace("return 1", "return sum(x)")
+        },
+        5 * day + 6 * 3600,
+    )
+    folder = import_history(tmp_path / "all" / "r", stream)
+    assert mine(tmp_path).returncode == 0
+    [item] = read(tmp_path / "items.jsonl")
+    commits = git(folder, "log", "--reverse", "--format=%H").split()
+    assert (item["created_commit"], item["commit"], item["line"]) == (commits[1], commits[4], 4)
+    dates = (item["created_date"], item["date"], item["lifespan_days"])
+    assert dates == ("1970-01-03T00:00:00Z", "1970-01-06T06:00:00Z", 3.25)
+
+
+def test_created_commit_is_unknown_where_a_shallow_history_ends(tmp_path):
+    before, after = repaid("f", "TODO: return two")
+    folder = make_history(tmp_path / "whole", {"b.py": ""}, {"a.py": before}, {"a.py": after})
+    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{folder}", tmp_path / "all" / "shallow")
+    assert mine(tmp_path, "--allow-shallow").returncode == 0
+    [item] = read(tmp_path / "items.jsonl")
+    assert (item["created_commit"], item["created_date"], item["lifespan_days"]) == (None, None, None)
+    assert item["date"] == "1970-01-01T00:00:03Z"
+
+
+def theirs_of(id_, comment, body):
+    """Return an item of others without the name of its repository, commit and file."""
+    source, reference = function("f", comment), function("f", body=body)
+    return {"id": id_, "language": "python", "source": source, "reference": reference}
+
+
+THEIRS = [
+    {"id": 7, "language": "java", "comment": "TODO: check the range of a", "team": "x",
+     "source": "public int f(int a) {\n    return a;\n}",
+     "reference": "public int f(int a) {\n    return a < 0 ? 0 : a;\n}"},
+    theirs_of(8, "TODO: return two", "return 2"),
+    theirs_of(9, "TODO: two", "return 2"),
+    theirs_of(10, "a nice function", "return 2"),
+    theirs_of(11, "TODO: return two", "return   2"),
+    {"language": "python", "source": function("f", "TODO: return two"), "reference": function("f")},
+]  # fmt: skip
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    file = tmp_path / "theirs.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in THEIRS))
+    return file
+
+
+def test_items_of_others_are_checked_by_the_same_rules(theirs, tmp_path):
+    done = run("mine", "satd", "--items", theirs, "-o", tmp_path / "kept.jsonl", "-f", "json")
+    assert done.returncode == 0
+    found = funnel(done)
+    assert (found["items"], found["repositories"], found["splits"]) == (6, 0, {})
+    assert list(found["remaining"].values()) == [5, 4, 4, 4, 3, 3, 3, 2, 2, 2]
+    kept = read(tmp_path / "kept.jsonl")
+    assert kept == [THEIRS[0], THEIRS[1] | {"comment": "# TODO: return two"}]
+    assert done.stderr.startswith("simllm: 6 items\n         5  comments that admit debt are deleted\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"language": "java", "source": "a"}', 'line 1: expected a text under "reference"'),
+        (
+            '{"language": "cobol", "source": "a", "reference": "b"}',
+            "line 1: language 'cobol': expected one of",
+        ),
+        ("", "empty; expected items"),
+        ('{"id": 1, "language": "java", "source": "a", "reference": "b"}\n' * 2, "line 2: has the id 1 of "),
+    ],
+)
+def test_wrong_items_of_others_give_one_line(tmp_path, line, message):
+    (tmp_path / "theirs.jsonl").write_text(line)
+    done = run("mine", "satd", "--items", tmp_path / "theirs.jsonl", "-o", tmp_path / "kept.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+    assert not (tmp_path / "kept.jsonl").exists()
+
+
+def test_items_and_repositories_do_not_go_together(theirs, rules, tmp_path):
+    for arguments in ((tmp_path / "all", "--items", theirs), ()):
+        done = run("mine", "satd", *arguments, "-o", tmp_path / "kept.jsonl")
+        message = "expected folders of git repositories, or else --items FILE"
+        assert done.stderr == f"simllm: error: {message}\n"
+
+
+def test_a_judge_from_a_file_with_a_template_of_its_own_judges_items_of_others(theirs, tmp_path, server):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "ask.j2").write_text("{{ item.team }}|{{ comment }}|{{ language }}")
+    (tmp_path / "conf" / "judge.toml").write_text(
+        f'base_url = "{server.url}"\nmodel = "m"\ntemperature = 0.5\ntemplate = "ask.j2"\n'
+    )
+    theirs.write_text("".join(json.dumps({"team": "y", **row}) + "\n" for row in THEIRS[:2]))
+    server.reply = lambda prompt: "Answer: unclear" if prompt.startswith("x") else "So it is.\nAnswer: yes"
+    options = ("--items", theirs, "-o", tmp_path / "kept.jsonl", "--judge", tmp_path / "conf" / "judge.toml")
+    done = run("mine", "satd", *options)
+    assert verdicts(done) == {"yes": 1, "no": 0, "unclear": 1, "failed": 0}
+    assert [item["id"] for item in read(tmp_path / "kept.jsonl")] == [8]
+    bodies = [body for _, _, body in server.requests]
+    assert {(body["model"], body["temperature"]) for body in bodies} == {("m", 0.5)}
+    prompts = {body["messages"][0]["content"] for body in bodies}
+    assert prompts == {"x|TODO: check the range of a|java", "y|# TODO: return two|python"}
+
+
+@pytest.mark.parametrize("name", ["satd-judge", "satd-judge-cot"])
+def test_ready_questions_of_the_judge(rules, tmp_path, server, name):
+    server.reply = lambda prompt: "1. It asks for two.\n2. One line.\n3. Yes.\n4. No doubt.\n\nAnswer: no"
+    done = mine(tmp_path, "--judge", server.url, "--template", name)
+    assert verdicts(done) == {"yes": 0, "no": 2, "unclear": 0, "failed": 0}
+    [prompt, _] = [body["messages"][0]["content"] for _, _, body in server.requests]
+    assert ("Think in four short steps" in prompt) == (name == "satd-judge-cot")
+    assert '"unclear"' in prompt or "Answer: unclear" in prompt
+
+
+def test_unknown_template_of_the_judge(rules, tmp_path, server):
+    done = mine(tmp_path, "--judge", server.url, "--template", "satd-juge")
+    assert done.returncode == 2
+    assert "template 'satd-juge': expected a file, or one of satd-judge, satd-judge-cot, " in done.stderr
+    (tmp_path / "a.j2").write_text("{{ komment }}")
+    done = mine(tmp_path, "--judge", server.url, "--template", tmp_path / "a.j2")
+    assert f"{tmp_path / 'a.j2'}: 'komment' is undefined; known: " in done.stderr
+    assert not server.requests
+
+
+def test_agreement_of_the_judge_with_people(tmp_path, server):
+    """Five items: of three real ones, two are kept; of two others, one is unclear and one is kept."""
+    rows = [theirs_of(n, f"TODO: return {n} now", f"return {n}") for n in range(100, 106)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = {100: "yes", 101: True, 102: "Yes", 103: "no", 104: 0, 999: "no"}
+    (tmp_path / "labels.jsonl").write_text(
+        "".join(json.dumps({"id": id_, "label": label}) + "\n" for id_, label in labels.items())
+    )
+    answers = {"100": "yes", "101": "yes", "102": "no", "103": "hm", "104": "yes", "105": "no"}
+    server.reply = lambda prompt: next(answer for n, answer in answers.items() if n in prompt)
+    options = (
+        "--items",
+        tmp_path / "in.jsonl",
+        "--judge",
+        server.url,
+        "--labelled",
+        tmp_path / "labels.jsonl",
+    )
+    done = run("mine", "satd", *options, "-o", tmp_path / "kept.jsonl", "-f", "json")
+    found = funnel(done)["agreement"]
+    assert (found["labelled"], found["labels without a verdict"], found["unclear"]) == (5, 1, 1)
+    values = [found[name] for name in ("precision", "recall", "f1", "accuracy")]
+    assert values == pytest.approx([2 / 3, 2 / 3, 2 / 3, 3 / 5])
+    # Chance: (3 · 3 + 2 · 2) / 25 = 13 / 25.
+    assert found["kappa"] == pytest.approx((3 / 5 - 13 / 25) / (1 - 13 / 25))
+    assert found["share of real changes without a judge"] == 3 / 5
+    assert "simllm: agreement with 5 labels:\n" in done.stderr
+    assert "     0.667  precision\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('{"id": 1, "label": "perhaps"}', 'line 1: expected yes or no under "label"'),
+        ('{"id": 1, "label": "yes"}\n{"id": "1", "label": "no"}', "line 2: a second label of item 1"),
+        ('{"label": "yes"}', 'line 1: expected the id of an item under "id"'),
+        ("", "empty; expected labels"),
+    ],
+)
+def test_wrong_labels_give_one_line_before_the_first_question(rules, tmp_path, server, lines, message):
+    (tmp_path / "labels.jsonl").write_text(lines)
+    done = mine(tmp_path, "--judge", server.url, "--labelled", tmp_path / "labels.jsonl")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not server.requests

@@ -6,13 +6,14 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
 from simllm.code.languages.cursor import NodePath
 from simllm.code.languages.language import field_text, load_language
+from simllm.errors import OptionError
 
 _BLOCK_MARKS = ("/*", "=begin", "<!--")
 _DEEPEST = 1_000  # nodes above a function that are searched for its classes
@@ -224,28 +225,63 @@ def _node(node: Node | None) -> Node:
     return node
 
 
-_KEYWORD = re.compile(r"todo|fixme|hack|xxx", re.IGNORECASE | re.ASCII)
-_LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
+WORDS = ("todo", "fixme", "hack", "xxx")
 
 
-def admits_debt(comment: FileComment) -> bool:
-    """Return whether a comment has one of the words todo, fixme, hack and xxx, in lower or upper case.
+class DebtWords:
+    """The words by which a comment admits debt, such as "todo", in lower or upper case.
 
-    Only whole words count: "TODO:", "todo(bob)" and "@todo", but not "todos", "ToDoList" or "hacky".
+    Only whole words count: "TODO:", "todo(bob)" and "@todo", but not "todos", "ToDoList" or "hacky". Words
+    are ASCII, as items are, too.
     """
-    return any(True for _ in _lines_with_debt(comment))
 
+    def __init__(self, words: Iterable[str] = WORDS) -> None:
+        self.words = tuple(dict.fromkeys(word.strip().lower() for word in words))
+        for word in self.words:
+            if not re.fullmatch(r"[!-~]+", word) or not re.search(r"[a-z0-9]", word):
+                raise OptionError(
+                    "{words} {word}: expected words in ASCII without blanks, such as todo,fixme",
+                    word=word or "''",
+                )
+        pattern = "|".join(map(re.escape, sorted(self.words, key=len, reverse=True)))
+        self._text = re.compile(pattern, re.IGNORECASE | re.ASCII)
+        self._code = re.compile(pattern.encode())
 
-def words_of_debt(comment: FileComment) -> int:
-    """Return the number of words on the line that admits the debt; the most if there are several lines."""
-    # The other lines may belong to another comment, as line comments on consecutive lines are joined.
-    return max((len(re.findall(r"\w+", line)) for line in _lines_with_debt(comment)), default=0)
+    def admit(self, comment: FileComment) -> bool:
+        """Return whether a comment has one of the words."""
+        return any(True for _ in self._lines_with_debt(comment))
 
+    def longest_line(self, comment: FileComment) -> tuple[int, int]:
+        """Return the number of words on the line that admits the debt, and the place of this line, from 0.
 
-def _lines_with_debt(comment: FileComment) -> Iterator[str]:
-    for line in comment.text.splitlines():
-        if any(_is_whole_word(line, *found.span()) for found in _KEYWORD.finditer(line)):
-            yield line
+        Of several such lines in a comment, the one with the most words counts.
+        """
+        # The other lines may belong to another comment, as line comments on consecutive lines are joined.
+        lines = self._lines_with_debt(comment)
+        found = [(len(re.findall(r"\w+", line)), -number) for number, line in lines]
+        words, number = max(found, default=(0, 0))
+        return words, -number
+
+    def _lines_with_debt(self, comment: FileComment) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(comment.text.split("\n")):
+            if any(_is_whole_word(line, *found.span()) for found in self._text.finditer(line)):
+                yield number, line
+
+    def may_be_in(self, code: bytes) -> bool:
+        """Return whether a file contains one of the words: a fast check before a file is parsed."""
+        return self._code.search(code.lower()) is not None
+
+    def lines_of(self, code: bytes) -> Counter[bytes]:
+        """Count how often each line with one of the words occurs in a file, without outer white space.
+
+        A commit has deleted such a line only if a count is lower after it. Other files need not be parsed.
+        """
+        # By the start of the line, so that a line with two such words counts once.
+        lines, code = {}, code + b"\n"
+        for match in self._code.finditer(code.lower()):
+            start = code.rfind(b"\n", 0, match.start()) + 1
+            lines[start] = code[start : code.find(b"\n", start)].strip()
+        return Counter(lines.values())
 
 
 def _is_whole_word(text: str, start: int, end: int) -> bool:
@@ -256,21 +292,3 @@ def _is_whole_word(text: str, start: int, end: int) -> bool:
 def _continues_a_word(character: str) -> bool:
     # Chinese or Japanese letters (Lo) follow a keyword without a blank; an accent (Mn) belongs to its letter.
     return character == "_" or unicodedata.category(character) in ("Lu", "Ll", "Lt", "Lm", "Mn", "Nd")
-
-
-def may_admit_debt(code: bytes) -> bool:
-    """Return whether a file contains todo, fixme, hack or xxx: a fast check before a file is parsed."""
-    return _LOWER_CASE_DEBT.search(code.lower()) is not None
-
-
-def debt_lines(code: bytes) -> Counter[bytes]:
-    """Count how often each line with todo, fixme, hack or xxx occurs in a file, without outer white space.
-
-    A commit has deleted such a line only if a count is lower after it. Other files need not be parsed.
-    """
-    # By the start of the line, so that a line with two such words counts once.
-    lines, code = {}, code + b"\n"
-    for match in _LOWER_CASE_DEBT.finditer(code.lower()):
-        start = code.rfind(b"\n", 0, match.start()) + 1
-        lines[start] = code[start : code.find(b"\n", start)].strip()
-    return Counter(lines.values())

@@ -1,4 +1,4 @@
-"""The search of repositories for repayments, which resumes a stopped one, and its funnel of counts."""
+"""The search of repositories for repayments, which resumes a stopped one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,19 @@ import simllm
 from simllm.code.git_folders import RepositoryPaths, find_repository
 from simllm.code.git_repository import MOST_SECONDS, RepositoryLimitError, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
-from simllm.code.satd_mining import judge as satd_judge
-from simllm.code.satd_mining.comments import may_admit_debt
+from simllm.code.satd_mining.comments import WORDS, DebtWords
 from simllm.code.satd_mining.repayments import (
     LARGEST_FILE,
-    LATER_RULES,
     RULES,
     Repayment,
     file_versions,
     find_repayments,
-    fulfilled_later_rules,
+    with_dates,
 )
+from simllm.code.satd_mining.selection import Funnel
 from simllm.errors import InputError
-from simllm.io import output_file
 from simllm.io.partial_file import PartialFile
 from simllm.io.tables import on_one_line, printable
-from simllm.llm.model import content_hash
-from simllm.llm.session import Session
 
 
 @dataclass(frozen=True)
@@ -98,58 +94,42 @@ def split_of(repository: str) -> str:
     return SPLITS[(percent >= 85) + (percent >= 90)]
 
 
-JUDGED = "the model says that the change repays the debt"
+_HASHED = ("commit", "path", "function", "language", "comment", "source", "reference")
 
 
-@dataclass
-class Funnel:
-    """Counts of what remains after each step of a search.
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is searched, and how.
 
     Attributes:
-        skipped: The repositories that were left out, and why: one is unreadable, shallow or takes too long.
-        remaining: For each rule, the number of deleted comments that fulfil it and all earlier rules.
-        splits: The number of items in each split.
-        verdicts: The number of answers with each verdict of the judge; None without a judge.
-        failures: Why there is no usable answer, for each item with the verdict "failed".
+        words: The words that admit debt.
+        languages: The languages of the files; empty for all.
+        timeout: The seconds for a repository, which is left out if its time is over.
+        allow_shallow: Whether shallow clones are mined, although their history is cut off.
     """
 
-    repositories: int
-    skipped: dict[str, str] = field(default_factory=dict)
-    remaining: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*RULES, *LATER_RULES), 0))
-    splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
-    verdicts: dict[str, int] | None = None
-    failures: list[str] = field(default_factory=list)
-
-    def count(self, remaining: dict[str, int]) -> None:
-        """Add counts, such as those of one repository, to `remaining`."""
-        for rule, number in remaining.items():
-            self.remaining[rule] += number
+    words: tuple[str, ...] = WORDS
+    languages: tuple[str, ...] = ()
+    timeout: float = MOST_SECONDS
+    allow_shallow: bool = False
 
 
 class SatdMining:
-    """A search of git repositories for repayments (command `simllm mine satd`), which resumes a stopped one.
+    """A search of git repositories for repayments, which resumes a stopped one, as a source of repayments.
 
-    Call `mine`, then `judge` (only with a judge), and then `write`. The caller must hold the lock of the
-    output file (see `simllm.io.output_file.locked`).
+    Call `mine` first, and `remove` after the output is written. The caller must hold the lock of the output
+    file (see `simllm.io.output_file.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
-        seconds: The time for a repository, which is left out if its time is over.
-        allow_shallow: Whether shallow clones are mined, although their history is cut off.
     """
 
-    def __init__(
-        self,
-        output: Path,
-        repositories: Sequence[NamedRepository],
-        seconds: float = MOST_SECONDS,
-        allow_shallow: bool = False,
-    ) -> None:
-        self._output, self._repositories = output, repositories
-        self._seconds, self._allow_shallow = seconds, allow_shallow
-        settings: dict[str, Any] = {"command": "mine satd", "version": simllm.__version__, "timeout": seconds}
-        settings["allow-shallow"] = allow_shallow
+    def __init__(self, output: Path, repositories: Sequence[NamedRepository], options: SearchOptions) -> None:
+        self._repositories, self._options = repositories, options
+        settings = {"command": "mine satd", "version": simllm.__version__, **asdict(options)}
+        # As JSON, in which it is compared with the file.
+        settings = json.loads(json.dumps(settings))
         self._partial = PartialFile(output, settings, resume=True)
         self._done: list[tuple[str, str]] = []  # for each mined repository: its name, and its commit at HEAD
         self._done.extend((record["repository"], record["head"]) for record in self._partial.records())
@@ -160,6 +140,10 @@ class SatdMining:
                 "name the same folders, or remove the file"
             )
 
+    def __len__(self) -> int:
+        """Return the number of repositories."""
+        return len(self._repositories)
+
     def mine(self) -> Iterator[None]:
         """Store the repayments of each repository in the partial file; yield after each, to show progress.
 
@@ -167,7 +151,7 @@ class SatdMining:
         """
         for number, repository in enumerate(self._repositories):
             if number >= len(self._done):
-                self._partial.append(_mine_repository(repository, self._seconds, self._allow_shallow))
+                self._partial.append(_mine_repository(repository, self._options))
             yield
         records = list(self._partial.records())
         for record in records:
@@ -180,122 +164,79 @@ class SatdMining:
             first = printable(self._repositories[0].paths.folder)
             raise InputError(f"{first}{more}: no repository could be read")
 
-    def judge(self, session: Session) -> Iterator[None]:
-        """Ask the judge about the repayments that fulfil all rules; yield after each answer."""
-        remaining = self._remaining(Funnel(len(self._repositories)))
-        with closing(
-            session.ask_all([satd_judge.question(repayment) for _, repayment in remaining])
-        ) as replies:
-            for _ in replies:
-                yield
-
-    def write(self, session: Session | None = None) -> Funnel:
-        """Write the items that fulfil all rules, and remove the partial file.
-
-        With the session of a judge, only items with the verdict "yes" are written, and the record of answers
-        gets verdicts and ids of items.
-        """
-        funnel = Funnel(len(self._repositories))
-        about: dict[str, dict[str, str]] = {}  # by the hash of the question
-        if session:
-            funnel.remaining[JUDGED] = 0
-            funnel.verdicts = dict.fromkeys(satd_judge.VERDICTS, 0)
-
-        def lines() -> Iterator[str]:
-            # The funnel is counted while the lines are written, and is complete only after the file.
-            for repository, repayment in self._remaining(funnel):
-                split = split_of(repository)
-                item = _item(repository, repayment, split)
-                if session and funnel.verdicts is not None:
-                    question = satd_judge.question(repayment)
-                    answer = session.ask(question)  # recorded
-                    verdict = satd_judge.verdict(answer)
-                    shown = {name: item[name] for name in ("repository", "commit", "path", "function")}
-                    about[content_hash(session.place_of(question)[0])] = {
-                        "item": item["id"],
-                        **shown,
-                        "verdict": verdict,
-                    }
-                    funnel.verdicts[verdict] += 1
-                    if answer.failure:
-                        funnel.failures.append(answer.failure)
-                    if verdict != "yes":
-                        continue
-                    funnel.count({JUDGED: 1})
-                funnel.splits[split] += 1
-                yield json.dumps(item) + "\n"
-
-        output_file.write(self._output, lines())
-        if session and session.record.file:
-            rows = session.record.rows()
-            output_file.write(
-                session.record.file,
-                (json.dumps({**row, **about.get(content_hash(row["request"]), {})}) + "\n" for row in rows),
-            )
+    def remove(self) -> None:
+        """Remove the partial file, after the output has been written."""
         self._partial.remove()
-        return funnel
 
-    def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield repository and repayment if all rules are fulfilled; count all in `funnel`."""
-        seen: set[bytes] = set()
+    def funnel(self) -> Funnel:
+        """Return a new funnel, without any counts of rules."""
+        return Funnel(len(self._repositories), splits=dict.fromkeys(SPLITS, 0))
+
+    def repayments(self, funnel: Funnel) -> Iterator[tuple[dict[str, Any], Repayment]]:
+        """Yield each change that fulfils `RULES`, as an item and as a repayment; count all in `funnel`."""
         for record in self._partial.records():
             if record["problem"]:
                 funnel.skipped[record["repository"]] = record["problem"]
-            funnel.count(dict(zip(RULES, record["remaining"], strict=True)))
+            for language, counts in record["remaining"].items():
+                funnel.count(language, dict(zip(RULES, counts, strict=True)))
             for row in record["repayments"]:
                 repayment = Repayment(**row)
-                fulfilled = fulfilled_later_rules(repayment, seen)
-                funnel.count(dict.fromkeys(LATER_RULES[:fulfilled], 1))
-                if fulfilled == len(LATER_RULES):
-                    yield record["repository"], repayment
+                yield _item(record["repository"], repayment), repayment
 
 
-def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow: bool) -> dict[str, Any]:
+def _mine_repository(repository: NamedRepository, options: SearchOptions) -> dict[str, Any]:
     """Return the results of one repository for the partial file, as a JSON object.
 
-    `head` is "" if HEAD cannot be read, `problem` is "" if the repository is mined, and `remaining` has for
-    each rule the number of deleted comments that fulfil this rule and all earlier rules.
+    `head` is "" if HEAD cannot be read, `problem` is "" if the repository is mined, and `remaining` has by
+    language, for each rule, the number of deleted comments that fulfil this rule and all earlier rules.
     """
     record = {"repository": repository.name, "head": _head(repository)}
     # Both tries share the time of the repository.
-    ends, problem = time.monotonic() + seconds, ""
+    ends, problem = time.monotonic() + options.timeout, ""
     for renames in (True, False):  # a partial clone can be read only without renames
         try:
-            remaining, repayments = _mine(repository, renames, ends - time.monotonic(), allow_shallow)
+            remaining, repayments = _mine(repository, renames, ends - time.monotonic(), options)
         except InputError as error:
             problem = str(error)
             if time.monotonic() >= ends:
-                problem = f"{printable(repository.paths.folder)}: takes more than {seconds:g} seconds"
+                problem = f"{printable(repository.paths.folder)}: takes more than {options.timeout:g} seconds"
             # A second try would take as long, or find as many files.
             if isinstance(error, RepositoryLimitError):
                 break
         else:
             return {**record, "problem": "", "remaining": remaining, "repayments": repayments}
-    return {**record, "problem": problem, "remaining": [0] * len(RULES), "repayments": []}
+    return {**record, "problem": problem, "remaining": {}, "repayments": []}
 
 
 def _mine(
-    repository: NamedRepository, renames: bool, seconds: float, allow_shallow: bool
-) -> tuple[list[int], list[dict[str, str]]]:
+    repository: NamedRepository, renames: bool, seconds: float, options: SearchOptions
+) -> tuple[dict[str, list[int]], list[dict[str, Any]]]:
     """Return `remaining` and `repayments` of `_mine_repository`."""
-    remaining, repayments = [0] * len(RULES), []
+    remaining, repayments = dict[str, list[int]](), list[dict[str, Any]]()
     ends = time.monotonic() + seconds
     opened = open_repository(repository.paths, seconds)
-    if opened.is_shallow and not allow_shallow:
+    if opened.is_shallow and not options.allow_shallow:
         raise InputError(
             f"{opened.folder}: a shallow clone, whose history is cut off; git fetch --unshallow mends it, "
             "and --allow-shallow mines what is there"
         )
-    with closing(file_versions(opened, LANGUAGE_OF_SUFFIX, may_admit_debt, LARGEST_FILE, renames)) as found:
+    words = DebtWords(options.words)
+    found = file_versions(opened, _suffixes(options.languages), words.may_be_in, LARGEST_FILE, renames)
+    with closing(found):
         for versions in found:
-            for fulfilled, repayment in find_repayments(versions):
+            for fulfilled, repayment in find_repayments(versions, words):
+                counts = remaining.setdefault(versions.language, [0] * len(RULES))
                 for rule in range(fulfilled):
-                    remaining[rule] += 1
+                    counts[rule] += 1
                 if repayment:
-                    repayments.append(asdict(repayment))
+                    repayments.append(asdict(with_dates(repayment, opened, versions.old_path)))
             if time.monotonic() > ends:
                 raise RepositoryLimitError(f"{opened.folder}: takes too long")
     return remaining, repayments
+
+
+def _suffixes(languages: Sequence[str]) -> list[str]:
+    return [suffix for suffix, name in LANGUAGE_OF_SUFFIX.items() if not languages or name in languages]
 
 
 def _head(repository: NamedRepository) -> str:
@@ -306,8 +247,9 @@ def _head(repository: NamedRepository) -> str:
         return ""
 
 
-def _item(repository: str, repayment: Repayment, split: str) -> dict[str, str]:
-    """Convert a repayment to an item; its id is a hash of the other fields except the split."""
-    item = {"repository": repository, **asdict(repayment)}
-    content = json.dumps(item, sort_keys=True).encode()
-    return {"id": hashlib.sha256(content).hexdigest()[:16], **item, "split": split}
+def _item(repository: str, repayment: Repayment) -> dict[str, Any]:
+    """Convert a repayment to an item; its id is a hash of what does not depend on the way of its dating."""
+    row = asdict(repayment)
+    content = json.dumps({"repository": repository, **{name: row[name] for name in _HASHED}}, sort_keys=True)
+    id_ = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return {"id": id_, "repository": repository, **row, "split": split_of(repository)}

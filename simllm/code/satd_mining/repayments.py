@@ -7,7 +7,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice, tee
 from pathlib import PurePath
 
@@ -15,14 +16,7 @@ from simllm.code.git_folders import HASH
 from simllm.code.git_repository import MOST_FILES, Git, Repository, RepositoryLimitError
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.normal_form import normal_forms
-from simllm.code.satd_mining.comments import (
-    FileComment,
-    FileFunction,
-    ParsedFile,
-    admits_debt,
-    debt_lines,
-    words_of_debt,
-)
+from simllm.code.satd_mining.comments import DebtWords, FileComment, FileFunction, ParsedFile
 
 _LARGEST_LINE = 1 << 16  # bytes of a path
 _WINDOW = 16  # commits that git compares before it must answer
@@ -38,22 +32,26 @@ class FileChange:
         path: The path in the repository after the commit.
         old: The hash of the git object with the content before the commit.
         new: The hash of the git object with the content after the commit.
+        old_path: The path before the commit.
     """
 
     commit: str
     path: str
     old: str
     new: str
+    old_path: str
 
 
 @dataclass(frozen=True)
 class FileVersions:
-    """The contents of a file before and after a commit; the path is that after it."""
+    """The contents of a file before and after a commit; `path` is the one after it."""
 
     commit: str
     path: str
     before: bytes
     after: bytes
+    language: str
+    old_path: str = ""
 
 
 def file_changes(
@@ -89,11 +87,11 @@ def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
             commit, changed = field.decode(), 0
             continue
         words = (field or b"").lstrip(b":").split()
-        path = git.field(b"\0", _LARGEST_LINE) if len(words) == 5 else None
+        path = old_path = git.field(b"\0", _LARGEST_LINE) if len(words) == 5 else None
         # A rename has two paths, the old one first.
         if path is not None and words[4].startswith(b"R"):
             path = git.field(b"\0", _LARGEST_LINE)
-        if path is None:
+        if path is None or old_path is None:
             raise git.ended()
         old_mode, new_mode, old, new, _ = words
         changed += 1
@@ -101,7 +99,8 @@ def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
             raise RepositoryLimitError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
         # 100644 and 100755 are regular files; links and submodules have other modes.
         if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
-            yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
+            paths = [each.decode("utf-8", "replace") for each in (path, old_path)]
+            yield FileChange(commit, paths[0], old.decode(), new.decode(), paths[1])
 
 
 def file_versions(
@@ -127,12 +126,15 @@ def file_versions(
     news = repository.contents((change.new for change, _ in same_wanted), largest)
     for (change, old), new in zip(wanted, news, strict=True):
         if new is not None:
-            yield FileVersions(change.commit, change.path, old, new)
+            language = LANGUAGE_OF_SUFFIX.get(PurePath(change.path).suffix)
+            # A hidden file such as `.py` has no suffix.
+            if language:
+                yield FileVersions(change.commit, change.path, old, new, language, change.old_path)
 
 
 LARGEST_FILE = 1 << 20  # bytes; larger files are usually data
 RULES = (
-    "comments with todo, fixme, hack or xxx are deleted",
+    "comments that admit debt are deleted",
     "have three words or more on that line",
     "stand in or above a function",
     "the function lives on",
@@ -148,7 +150,12 @@ class Repayment:
 
     Attributes:
         commit: The hash of the commit.
+        date: When the commit entered the history, such as "2020-01-31T12:00:00Z"; None if that is not known.
+        created_commit: The commit that wrote the line that admits the debt; None if that is not known.
+        created_date: When this commit entered the history.
+        lifespan_days: The days between both commits.
         path: The path of the file after the commit.
+        line: The number of the line that admits the debt, in the file before the commit, from 1.
         comment: The deleted comment, with comment marks such as `#`.
         source: The code of the function before the commit. It includes the comment, even if the comment
             stands above the function.
@@ -157,7 +164,12 @@ class Repayment:
     """
 
     commit: str
+    date: str | None
+    created_commit: str | None
+    created_date: str | None
+    lifespan_days: float | None
     path: str
+    line: int
     function: str
     language: str
     comment: str
@@ -165,21 +177,20 @@ class Repayment:
     reference: str
 
 
-def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | None]]:
+def find_repayments(versions: FileVersions, words: DebtWords) -> Iterator[tuple[int, Repayment | None]]:
     """Check each comment about technical debt that a commit deletes from a file.
 
-    Yields the number of `RULES` that the comment fulfils before it breaks one, and the repayment if it
-    fulfils all seven.
+    Yields the number of `RULES` that the comment fulfils before it breaks one, and the repayment, still
+    without dates, if it fulfils all seven.
     """
     # A change of line ends alone is no change of a function.
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
-    language = LANGUAGE_OF_SUFFIX.get(PurePath(versions.path).suffix)
-    if not language or not debt_lines(old) - debt_lines(new):  # saves the time for parsing
+    if not words.lines_of(old) - words.lines_of(new):  # saves the time for parsing
         return
     try:
-        before, after = ParsedFile(old, language), ParsedFile(new, language)
-        for comment in _deleted_debts(before, after):
-            yield _check(comment, before, after, versions, language)
+        before, after = ParsedFile(old, versions.language), ParsedFile(new, versions.language)
+        for comment in _deleted_debts(before, after, words):
+            yield _check(comment, before, after, versions, words)
     except TimeoutError:  # data rather than code
         return
 
@@ -189,21 +200,22 @@ def _words(comment: FileComment) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", comment.text))
 
 
-def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileComment]:
+def _deleted_debts(before: ParsedFile, after: ParsedFile, words: DebtWords) -> Iterator[FileComment]:
     """Yield the comments about technical debt that occur less often after the commit than before."""
     # Counts, because a comment that was only moved within the file is not deleted.
     left = Counter(map(_words, after.comments))
     counts = Counter(map(_words, before.comments))
-    for comment in filter(admits_debt, before.comments):
+    for comment in filter(words.admit, before.comments):
         if left[_words(comment)] < counts[_words(comment)]:
             yield comment
 
 
 def _check(
-    comment: FileComment, before: ParsedFile, after: ParsedFile, versions: FileVersions, language: str
+    comment: FileComment, before: ParsedFile, after: ParsedFile, versions: FileVersions, words: DebtWords
 ) -> tuple[int, Repayment | None]:
     """Check all rules but the first for a deleted comment that admits debt; see `find_repayments`."""
-    if words_of_debt(comment) < 3:
+    count, place = words.longest_line(comment)
+    if count < 3:
         return 1, None
     if not (old := before.function_of(comment)):
         return 2, None
@@ -212,16 +224,19 @@ def _check(
     is_above = before.comment_above(old) == comment
     source = before.text(comment.start if is_above else old.start, old.end)
     reference = after.text(_start_of_reference(new, before, after) if is_above else new.start, new.end)
-    forms = normal_forms([source, reference], language)
+    forms = normal_forms([source, reference], versions.language)
     # The normal forms leave out layout, comments, docstrings and imports.
     if forms[0] == forms[1]:
         return 4, None
-    if any(other != comment and admits_debt(other) for other in before.comments_of(old)):
+    if any(other != comment and words.admit(other) for other in before.comments_of(old)):
         return 5, None
-    if any(map(admits_debt, after.comments_of(new))):
+    if any(map(words.admit, after.comments_of(new))):
         return 6, None
-    commit, path = versions.commit, versions.path
-    return 7, Repayment(commit, path, old.name, language, comment.text, source, reference)
+    line = before.code.count(b"\n", 0, comment.start) + place + 1
+    place_in_file = (versions.path, line, old.name, versions.language)
+    return 7, Repayment(
+        versions.commit, None, None, None, None, *place_in_file, comment.text, source, reference
+    )
 
 
 def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile) -> FileFunction | None:
@@ -244,6 +259,29 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
     # A comment that was in the file before has nothing to do with the repayment.
     is_new = above and _words(above) not in map(_words, before.comments)
     return above.start if above and is_new else function.start
+
+
+def with_dates(repayment: Repayment, repository: Repository, old_path: str) -> Repayment:
+    """Add to a repayment when it was made, and which commit wrote the line that admits the debt, and when."""
+    removed = repository.date(repayment.commit)
+    created = repository.origin(f"{repayment.commit}^", old_path, repayment.line)
+    begun = repository.date(created) if created else None
+    days = None if removed is None or begun is None else round((removed - begun) / 86_400, 2)
+    return replace(
+        repayment,
+        date=_as_date(removed),
+        created_commit=created,
+        created_date=_as_date(begun),
+        lifespan_days=days,
+    )
+
+
+def _as_date(seconds: int | None) -> str | None:
+    """Return seconds since 1970 as a date and time in UTC; None for years that no calendar of Python has."""
+    try:
+        return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 MOST_TOKENS = 1024  # in the code before (source) and after a change (reference)

@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.comments import (
+    DebtWords,
     FileComment,
     ParsedFile,
-    admits_debt,
-    debt_lines,
-    may_admit_debt,
-    words_of_debt,
 )
+from simllm.errors import InputError
 
 # For each language: code, and the function of each comment by the comment's number.
 CODE = {
@@ -247,9 +245,9 @@ def comment(word):
 )
 def test_words_that_admit_debt(word):
     code = f"def f():\n    {comment(word).text}\n    return 1".encode()
-    assert admits_debt(comment(word))
-    assert may_admit_debt(code)
-    assert debt_lines(code) == {comment(word).text.encode(): 1}
+    assert DebtWords().admit(comment(word))
+    assert DebtWords().may_be_in(code)
+    assert DebtWords().lines_of(code) == {comment(word).text.encode(): 1}
 
 
 @pytest.mark.parametrize(
@@ -258,7 +256,31 @@ def test_words_that_admit_debt(word):
     "todo\u00f1 autotodo fixme_later _todo TODO2 shack HACKATHON".split(),
 )
 def test_words_that_do_not(word):
-    assert not admits_debt(comment(word))
+    assert not DebtWords().admit(comment(word))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# metodo para sumar los precios", "# a todos los clientes", "# fills the ToDoList of the user",
+        "# a hacky way to sum", "# the hacker news of today", "# xxxs and ooos",
+    ],
+)  # fmt: skip
+def test_words_of_other_languages_and_longer_words_are_no_debt(text):
+    assert not DebtWords().admit(FileComment(text, 0, len(text), True))
+
+
+def test_words_can_be_chosen():
+    words = DebtWords(["Workaround", " to-do ", "c++"])
+    assert words.words == ("workaround", "to-do", "c++")
+    for text, found in (
+        ("# WORKAROUND for a bug", 4), ("# To-do: sum the rows", 5), ("# use C++ here", 3),
+        ("# TODO: sum the rows", 0), ("# workarounds are bad", 0), ("# into-do", 0), ("# a to-dot", 0),
+    ):  # fmt: skip
+        assert words.longest_line(FileComment(text, 0, len(text), True)) == (found, 0)
+    for wrong in ("", "to do", "zu\u00e4ndern", "--"):
+        with pytest.raises(InputError, match="expected words in ASCII"):
+            DebtWords(["todo", wrong])
 
 
 @pytest.mark.parametrize(
@@ -270,4 +292,4 @@ def test_words_that_do_not(word):
     ],
 )  # fmt: skip
 def test_words_are_counted_on_the_line_of_the_debt(text, words):
-    assert words_of_debt(FileComment(text, 0, len(text), True)) == words
+    assert DebtWords().longest_line(FileComment(text, 0, len(text), True))[0] == words

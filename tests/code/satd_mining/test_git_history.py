@@ -36,6 +36,12 @@ def test_changed_files_from_the_first_commit_to_the_last(tmp_path):
     assert [change.commit for change in changes(tmp_path / "r")] == commits[1:]
 
 
+def test_file_with_hidden_name_or_unknown_suffix_is_left_out(tmp_path):
+    files = {"dir/.py": "1", "a.txt": "1", "b.py": "1"}
+    make_history(tmp_path / "r", files, dict.fromkeys(files, "2"))
+    assert versions(tmp_path / "r") == [("b.py", b"1", b"2")]
+
+
 def test_paths_with_any_characters(tmp_path):
     names = ['"d e\\n.py"', '"\\303\\251.py"', '":x.py"']  # as git quotes them
     streams = [commit_stream(dict.fromkeys(names, content), n) for n, content in enumerate(("1", "2"), 1)]
