@@ -437,3 +437,41 @@ def test_ctrl_c_keeps_what_is_paid(server, tmp_path):
     assert process.returncode == 130
     assert "the same command continues" in errors
     assert len(read(partial)) == 1
+
+
+DEBT = {
+    "id": "f", "language": "python", "comment": "# TODO: return two",
+    "source": "def f():\n    # TODO: return two", "reference": "def f():\n    return 2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["satd-repay", "satd-repay-explain", "satd-repay-think", "satd-repay-steps"])
+def test_ready_templates_ask_for_a_repayment(server, tmp_path, name):
+    items = write(tmp_path / "items.jsonl", [DEBT])
+    server.reply = lambda body: "Done."
+    done = run("generate", items, "--template", name, "--base-url", server.url, "-o", tmp_path / "out.jsonl")
+    assert done.returncode == 0
+    [(_, _, body)] = server.requests
+    prompt = body["messages"][0]["content"]
+    assert f"```python\n{DEBT['source']}\n```" in prompt
+    assert prompt.count("# TODO: return two") == 2
+    assert "return 2" not in prompt  # the reference
+    assert "one block of code" in " ".join(prompt.split())
+
+
+def test_ready_template_of_an_unknown_name(server, files, tmp_path):
+    items = write(tmp_path / "items.jsonl", ITEMS)
+    for name, message in (
+        (
+            "satd-repai",
+            "template 'satd-repai': expected a file, or one of satd-judge, satd-judge-cot, satd-repay",
+        ),
+        ("satd-repay", "satd-repay.j2: 'comment' is undefined; known: id, item, text"),
+        (tmp_path / "none.j2", f"{tmp_path / 'none.j2'}: "),
+    ):
+        done = run(
+            "generate", items, "--template", name, "--base-url", server.url, "-o", tmp_path / "o.jsonl"
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert message in done.stderr
+    assert not server.requests

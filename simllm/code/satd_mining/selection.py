@@ -120,7 +120,8 @@ def write_items(
         # The funnel is counted while the lines are written, and is complete only after the file.
         for item in later_rules(source, funnel):
             if is_kept(item):
-                if split := item.get("split"):
+                split = item.get("split")
+                if isinstance(split, str):
                     funnel.splits[split] = funnel.splits.get(split, 0) + 1
                 yield json.dumps(item) + "\n"
 
