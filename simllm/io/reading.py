@@ -20,7 +20,7 @@ import types
 import typing
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from itertools import chain, islice
@@ -337,7 +337,8 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         if name in values:
             before = len(problems)
             arguments[name] = _value(hints[name], values[name], prefix + name, problems)
-            usable &= len(problems) == before or is_dataclass(arguments[name])
+            has_type = is_dataclass(arguments[name]) or typing.get_origin(hints[name]) is typing.Literal
+            usable &= len(problems) == before or has_type
         elif field.default is not MISSING:
             arguments[name] = field.default
         elif field.default_factory is not MISSING:
@@ -364,6 +365,11 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
             return None
         # The only unions in these dataclasses are a type and None.
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    if typing.get_origin(hint) is typing.Literal:
+        names = typing.get_args(hint)
+        if value not in names:
+            problems.append(f"{name} must be {_either(names)}, not {reprlib.repr(value)}")
+        return value
     if is_dataclass(hint):
         return _build(typing.cast(type, hint), value, name + ".", problems)
     if typing.get_origin(hint) is tuple:
@@ -392,3 +398,8 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     elif type(value) is not hint:
         problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value
+
+
+def _either(names: Sequence[str]) -> str:
+    """Join names as in "a, b or c"."""
+    return " or ".join([", ".join(names[:-1]), names[-1]])

@@ -1,7 +1,7 @@
 """Strict loading of dataclasses: all problems are reported together."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -57,3 +57,21 @@ def test_the_values_of_a_mapping():
         "c: texts.a must be a list, not 'b'; texts.e[0] must be of type str, not 1; "
         "texts.'f\\n' must be a list, not None; facts must be of type dict, not []"
     )
+
+
+@dataclass(frozen=True)
+class Choice:
+    name: Literal["a", "b", "c"]
+    size: int = 1
+
+    def __post_init__(self):
+        if self.size < 1:
+            raise InputError("size must be positive")
+
+
+def test_a_choice_of_names():
+    assert build(Choice, {"name": "b"}, "c") == Choice("b")
+    for wrong in ("d", 7, None, ["a"]):
+        with pytest.raises(InputError) as error:
+            build(Choice, {"name": wrong, "size": 0}, "f")
+        assert str(error.value) == f"f: name must be a, b or c, not {wrong!r}; size must be positive"

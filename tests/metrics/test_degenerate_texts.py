@@ -85,6 +85,16 @@ def test_empty_and_equal_texts_of_every_text_metric(name, load):
         assert {str(one.message) for one in caught} >= set(scores.warnings)
 
 
+@pytest.mark.parametrize("name", TEXT_METRICS)
+@pytest.mark.filterwarnings("ignore")
+def test_scores_do_not_depend_on_other_pairs(name, load):
+    pairs = [("sorts the keys", "sorts the names"), ("gets a list of keys", "gets the list"), ("a b", "c d")]
+    metric = load(name)
+    together = metric.score([Example(*pair) for pair in pairs]).values
+    alone = [metric.score([Example(*pair)]).values[0] for pair in pairs]
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
 @pytest.mark.parametrize("name", sorted(set(registry.CODE) - SMALLER_IS_BETTER))
 @pytest.mark.filterwarnings("ignore:CrystalBLEU ignores")
 def test_empty_and_equal_code_of_every_code_metric(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from simllm.errors import InputError
 from simllm.model.config import ModelConfig
@@ -16,10 +17,10 @@ class PretrainConfig(TrainingConfig):
 
     corpus: CorpusConfig
     model: ModelConfig
-    # Initial token embeddings: random, or ppmi (from neighbours in the corpus).
-    token_vectors: str
+    # Initial token embeddings; ppmi: from neighbours in the corpus.
+    token_vectors: Literal["random", "ppmi"]
     # documents: one text per input; blocks: inputs of full length, cut anywhere.
-    packing: str
+    packing: Literal["documents", "blocks"]
     # Share of a text's tokens that are predicted.
     predict_probability: float
     # Approximate tokens of text in a batch, which a device processes at once.
@@ -30,7 +31,7 @@ class PretrainConfig(TrainingConfig):
     # Whether a process keeps only its part of weights, gradients and moments, for models that outgrow a GPU.
     sharding: bool = False
     # permuted: a prediction sees the tokens that were predicted before it; masked: it sees none of them
-    objective: str = "permuted"
+    objective: Literal["permuted", "masked"] = "permuted"
 
     def __post_init__(self) -> None:
         problems = []
@@ -40,14 +41,8 @@ class PretrainConfig(TrainingConfig):
             problems.append(str(error))
         if not self.predict_probability < 1:
             problems.append("predict_probability must be below 1")
-        if self.token_vectors not in ("random", "ppmi"):
-            problems.append(f"token_vectors must be random or ppmi, not {self.token_vectors!r}")
-        elif self.token_vectors == "ppmi" and self.model.hidden_size >= self.model.vocab_size:
+        if self.token_vectors == "ppmi" and self.model.hidden_size >= self.model.vocab_size:
             problems.append("token_vectors: ppmi needs a vocabulary larger than hidden_size")
-        if self.objective not in ("permuted", "masked"):
-            problems.append(f"objective must be permuted or masked, not {self.objective!r}")
-        if self.packing not in ("documents", "blocks"):
-            problems.append(f"packing must be documents or blocks, not {self.packing!r}")
         if self.sharding and self.precision == "fp16":
             problems.append("sharding: not with fp16, but with bf16 or fp32")
         if self.batch_tokens < self.model.max_length:

@@ -10,11 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from simllm import SimLLM
-from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
-from train.pretrain.config import PretrainConfig
-from train.runtime.config import load
-from train.runtime.loop import learning_rate
 
 pytestmark = pytest.mark.slow
 
@@ -152,12 +148,3 @@ def test_bad_input_gives_one_line_and_exit_status_2(run, tmp_path, arguments, me
     assert errors.splitlines()[-1].startswith("error: ")
     assert message in errors
     assert "Traceback" not in errors
-
-
-def test_learning_rate_schedule_of_the_paper():
-    config = load(PretrainConfig, ROOT / "configs" / "base.yaml", [])
-    assert learning_rate(0, config) == 1e-7
-    assert learning_rate(5_000, config) == pytest.approx(5.005e-5)
-    assert learning_rate(10_000, config) == 1e-4
-    assert learning_rate(30_000, config) == pytest.approx(0.5e-4)
-    assert learning_rate(50_000, config) == 0.0

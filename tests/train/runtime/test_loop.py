@@ -1,4 +1,4 @@
-"""Gradient clipping, and skipping of updates without a finite gradient."""
+"""Learning rates, gradient clipping, and skipping of updates without a finite gradient."""
 
 import math
 
@@ -6,8 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from tests.conftest import ROOT
+from train.pretrain.config import PretrainConfig
 from train.runtime.checkpoint import Progress
-from train.runtime.loop import DivergedError, clip_gradient, step_if_finite
+from train.runtime.config import load
+from train.runtime.loop import DivergedError, clip_gradient, learning_rate, step_if_finite
 from train.runtime.precision import make_scaler
 
 SCALER = make_scaler(torch.device("cpu"), "fp32")
@@ -27,6 +30,15 @@ def set_gradient(model, *values):
 def step(model, progress, loss, norm, max_skipped=1):
     adam = torch.optim.SGD(model.parameters(), lr=1.0)
     step_if_finite(adam, SCALER, progress, loss, norm, max_skipped, lambda update: f"texts of {update}")
+
+
+def test_learning_rate_schedule_of_the_paper():
+    config = load(PretrainConfig, ROOT / "configs" / "base.yaml", [])
+    assert learning_rate(0, config) == 1e-7
+    assert learning_rate(5_000, config) == pytest.approx(5.005e-5)
+    assert learning_rate(10_000, config) == 1e-4
+    assert learning_rate(30_000, config) == pytest.approx(0.5e-4)
+    assert learning_rate(50_000, config) == 0.0
 
 
 def test_only_a_long_gradient_is_shortened(model):
