@@ -137,6 +137,9 @@ class Session:
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
+            # For shell blocks, and for commands that simllm runs.
+            patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+            patch.setenv("PYTHONPATH", str(ROOT))
             patch.setattr(saved_model, "load", _load_once)
             patch.setattr(metric, "Engine", _engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
@@ -168,10 +171,8 @@ _engine_once = functools.cache(metric.Engine)
 
 
 def _process(command, folder, out):
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    environment["PYTHONPATH"] = str(ROOT)
     done = subprocess.run(
-        ["bash", "-euc", command], cwd=folder, env=environment, timeout=600, check=False,
+        ["bash", "-euc", command], cwd=folder, timeout=600, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     out.write(done.stdout)

@@ -22,6 +22,7 @@ from simllm.execution.watchdog import Watchdog
 LARGEST_OUTPUT = 16 * 2**20  # bytes of an answer
 _PAUSE = 0.05  # seconds between looks whether a silent command has ended
 TIMEOUT, TOO_LONG = "timeout", "too long"  # statuses of commands that were ended
+_LONGEST_NAME = 255  # bytes, of Linux
 _FIELDS = "item.json"  # the file with the fields of an item, in the folder of a run
 
 
@@ -48,7 +49,8 @@ def check_files(item: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where}: expected texts by path under files")
     for name in files:
         parts = PurePosixPath(name).parts
-        if not parts or parts[0] == "/" or ".." in parts or "\0" in name or name == _FIELDS:
+        is_long = any(len(part.encode(errors="replace")) > _LONGEST_NAME for part in parts)
+        if not parts or parts[0] in ("/", "//", _FIELDS) or ".." in parts or "\0" in name or is_long:
             raise InputError(f"{where}: {name!r} under files is not a path for a file in a folder")
         # A folder and a file cannot have the same name.
         if any(str(above) in files for above in PurePosixPath(name).parents):

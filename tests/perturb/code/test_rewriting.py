@@ -144,3 +144,10 @@ def test_an_indented_method_keeps_its_indentation_after_code_around():
     assert found.text == source.replace("n == 1", "1 == p0").replace(", n)", ", p0)").replace(
         "return n", "return p0"
     )
+
+
+def test_a_type_that_hides_string_has_texts_with_side_effects():
+    source = 'boolean f(String s, String t) { return ("" + s) == ("" + t); }'
+    hidden = "static class String { public java.lang.String toString() { return next(); } }"
+    assert rewrite(source, "java", ["swap-equals"]).counts == {"swap-equals": 1}
+    assert rewrite(source, "java", ["swap-equals"], around=hidden).counts == {"swap-equals": 0}

@@ -24,6 +24,7 @@ _MEANT = {
     "character_literal": re.compile(rb"\\u+00(?:0[aAdD]|27|5[cC])"),
 }
 _FRAME = (b"class Unit {\n", b"\n}\n")  # put around a single function, to make it a file
+_TYPES = ("class_declaration", "interface_declaration", "enum_declaration", "record_declaration")
 _MEMBERS = ("method_declaration", "constructor_declaration")
 _FILE = frozenset(
     "package_declaration import_declaration module_declaration class_declaration interface_declaration "
@@ -39,6 +40,15 @@ class JavaUnit(CodeUnit):
     def scopes(self) -> Scopes:
         """The variables of the code, and the variable to which each identifier refers."""
         return Scopes(self.root, self.text)
+
+    @cached_property
+    def hides_string(self) -> bool:
+        """Whether the code declares a type with the name `String`, which need not behave like Java's."""
+        if self.text.count(b"String") == 0:
+            return False
+        named = [node.child_by_field_name("name") for node in find_nodes(self.root, *_TYPES)]
+        named += [node.named_children[0] for node in find_nodes(self.root, "type_parameter")]
+        return any(node is not None and node.text == b"String" for node in named)
 
 
 def parse(source: bytes, is_file: bool = False, around: bytes = b"") -> JavaUnit:

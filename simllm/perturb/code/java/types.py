@@ -56,7 +56,8 @@ def type_of(unit: JavaUnit, node: Node) -> str:
     if kind in ("identifier", "field_access"):
         variable = variable_of(unit, node)
         if variable is not None:
-            return _inferred(unit, variable) if variable.type == "var" else variable.type
+            kind = _inferred(unit, variable) if variable.type == "var" else variable.type
+            return "" if kind.startswith("String") and unit.hides_string else kind
         is_length = kind == "field_access" and unit.text_of(required(node, "field")) == b"length"
         return "int" if is_length and type_of(unit, required(node, "object")).endswith("[]") else ""
     if kind == "array_access":
