@@ -20,6 +20,7 @@ from simllm.evaluation.metamorphic.results import SIDES, Recorded
 from simllm.stats.significance import holm
 
 MOST_RULES = 3  # of a factor
+FEW_ITEMS = 30  # below, errors that are robust to draws being alike come out too small
 LEAST_VARIANTS = 6  # that a factor must count in, and also not count in
 _LARGEST = 15.0  # difference of log odds between two variants; larger ones stand for infinite ones
 _WIDTH = 1.96  # standard errors to either side of a 95% interval
@@ -56,11 +57,13 @@ class CountRegression:
 
     Attributes:
         variants: The number of variants with answers and counts.
+        items: The number of their items.
         left_out: The number of factors without an estimate: too few variants with or without them, or one
             that separates successes from failures.
     """
 
     variants: int
+    items: int
     factors: list[Factor]
     left_out: int
 
@@ -121,7 +124,8 @@ def regress_on_counts(recorded: Recorded, model: str) -> CountRegression | None:
         )
         for (chosen, present, (coefficient, error, p)), holm_p in zip(found, corrected, strict=True)
     ]
-    return CountRegression(len(rows.items), sorted(factors, key=lambda one: one.p), left_out)
+    items = len(np.unique(rows.items))
+    return CountRegression(len(rows.items), items, sorted(factors, key=lambda one: one.p), left_out)
 
 
 def _combinations(rules: int) -> Iterator[tuple[int, ...]]:

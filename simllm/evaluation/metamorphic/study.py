@@ -13,7 +13,7 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.judges import Judge, OutputAgreement, judge_answers, measure_agreement
 from simllm.evaluation.metamorphic.likelihood import Likelihood
-from simllm.evaluation.metamorphic.regression import CountRegression, regress_on_counts
+from simllm.evaluation.metamorphic.regression import FEW_ITEMS, CountRegression, regress_on_counts
 from simllm.evaluation.metamorphic.results import (
     OUTCOMES,
     SIDES,
@@ -94,6 +94,16 @@ def warn_of_outcomes(draws: Sequence[Draw]) -> Iterator[str]:
     unknown = sum(draw.outcome not in OUTCOMES for draw in judged)
     if 0 < unknown < len(judged):
         yield f"{unknown:,} of {format_count(len(judged), 'draw')} have a success, but no outcome"
+
+
+def warn_of_regressions(regressions: Mapping[str, CountRegression | None]) -> Iterator[str]:
+    """Yield a sentence for each tool whose regression has few items."""
+    for tool, found in regressions.items():
+        if found is not None and found.factors and found.items < FEW_ITEMS:
+            yield (
+                f"the regression of {tool or 'the tool'} has {format_count(found.items, 'item')}: with fewer "
+                f"than {FEW_ITEMS}, its p-values are rough, and often too small"
+            )
 
 
 def warn_of_items(
@@ -210,6 +220,8 @@ def evaluate(
     arms = _compare_arms(recorded)
     warned = [*recorded.warnings, *warn_of_items(items, variants, _ids(recorded))]
     warned += warn_of_outcomes(recorded.draws)
+    regressions = {model: regress_on_counts(recorded, model) for model in studies}
+    warned += warn_of_regressions(regressions)
     for model, study in studies.items():
         left_out = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
         warned += warn_of_study(model, study, crashes[model], left_out, alpha)
@@ -221,7 +233,7 @@ def evaluate(
                 p,
                 crashes[model],
                 count_outcomes(recorded.draws, model),
-                regress_on_counts(recorded, model),
+                regressions[model],
                 arms.get(model, {}),
                 measure_agreement([d for d in recorded.draws if (d.model, d.arm) == (model, "")], metric)
                 if metric is not None

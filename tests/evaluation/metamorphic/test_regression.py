@@ -119,7 +119,9 @@ def test_draws_of_several_variants_are_rows_of_their_own(tmp_path):
     # The answers about both variants count together, and an item is one unit.
     assert study.mean.items == 12
     assert {one.transformed[1] for one in study.outcomes} == {8}
-    assert not [text for text in metamorphic.evaluate(recorded).warnings if "more draws" in text]
+    warnings = metamorphic.evaluate(recorded).warnings
+    assert not [text for text in warnings if "more draws" in text]
+    assert [text for text in warnings if "the regression of the tool has 12 items" in text]
 
 
 def test_without_counts_there_is_no_regression(tmp_path):
