@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from simllm.code.clang_trees import clang_tree
 from simllm.code.tree_distance import syntax_trees, tree_edit_distance
 from simllm.metrics.code.code_metric import CodeScorer, Items
 from simllm.metrics.code.similarity import Pair, compare, whole_lines
@@ -73,6 +74,19 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
     try:
         a, b = syntax_trees([source, candidate], language)
     except TimeoutError:
+        return None
+    larger = max(len(a), len(b))
+    return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
+
+
+@lru_cache(_CACHED)
+def clang_patch_size(source: str, candidate: str, largest: int = LARGEST_TREE) -> PatchSize | None:
+    """Measure a patch of C++ as CREF's published code does, on the trees of libclang; None as `patch_size`.
+
+    The roots of the two trees always differ, so that an unchanged program has one edit.
+    """
+    a, b = clang_tree(source, "before.cpp"), clang_tree(candidate, "after.cpp")
+    if a is None or b is None:
         return None
     larger = max(len(a), len(b))
     return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
