@@ -1,8 +1,8 @@
 """A process of its own that parses C++ with libclang into the trees of CREF's published code.
 
 libclang reads whatever the code includes, and hostile code can crash it or keep it busy. Then this process
-alone ends. It reads a JSON object (`code`, `file` and `options` of the compiler) from the standard input, and writes
-a tree as `OrderedTree` has it: labels and sizes. An error of libclang is an exit status.
+alone ends. It reads a JSON object (`code`, `file` and `options` of the compiler) from the standard input, and
+writes a tree as `OrderedTree` has it: labels and sizes.
 
 The file is run by its path, with no other module of simllm, so that it starts fast.
 """

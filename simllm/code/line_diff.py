@@ -18,17 +18,27 @@ def line_edit(source: Sequence[str], target: Sequence[str]) -> list[str]:
     the inserted lines, with "+". Lines that repeat so often that the comparison takes too long are a
     TimeoutError.
     """
+    edit = []
+    for i, j, k, m in _blocks(source, target):
+        edit += [f"-{line}" for line in source[i:j]] + [f"+{line}" for line in target[k:m]]
+    return edit
+
+
+def count_hunks(source: Sequence[str], target: Sequence[str]) -> int:
+    """Count the blocks of neighbouring lines that differ; TimeoutError as `line_edit`."""
+    return len(_blocks(source, target))
+
+
+def _blocks(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Return the blocks that differ: the ends of each in the source and in the target."""
     if source == target:
         return []
     counts = Counter(target)
     if sum(counts[line] for line in source) > _MOST_PAIRS:
         raise TimeoutError("too many equal lines to compare")
-    edit = []
     # The heuristic for frequent lines (autojunk) would ignore lines such as "}" in long files.
-    for tag, i, j, k, m in _Matcher(None, source, target, autojunk=False).get_opcodes():
-        if tag != "equal":
-            edit += [f"-{line}" for line in source[i:j]] + [f"+{line}" for line in target[k:m]]
-    return edit
+    matcher = _Matcher(None, source, target, autojunk=False)
+    return [(i, j, k, m) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
 
 
 class _Matcher(SequenceMatcher[str]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simllm.execution.messages import SandboxError
 from simllm.llm.endpoint import LostReplyError
@@ -14,7 +14,7 @@ from simllm.llm.session import Question
 from simllm.repair.items import RepairItem
 from simllm.repair.judges import Judged, ReplyJudge
 from simllm.repair.results import OVERFLOW, REFUSED, AttemptResult, RoundResult
-from simllm.repair.strategies import Feedback, Prompts, Round, round_messages
+from simllm.repair.strategies import Feedback, Prompts, Round, kind_of_prompt, round_messages
 
 Ask = Callable[[Question], Reply]
 
@@ -50,7 +50,7 @@ class Conversation:
         for number, round_ in enumerate(self.rounds, 1):
             failed = bool(results) and results[-1].reply is None
             if round_.keeps_history and failed:
-                return  # the conversation would only become longer, and has what was refused
+                continue  # the conversation would only become longer, and has what was refused
             feedback = self._feedback(item, round_, last)
             messages = round_messages(self.prompts, round_, item, feedback, is_first=not results)
             if messages is None:
@@ -63,7 +63,7 @@ class Conversation:
             else:
                 last = self.judge.judge_reply(item, reply.text)
                 history = [*history, {"role": "assistant", "content": reply.text}]
-            results.append(_result(number, messages, reply, last))
+            results.append(_result(number, kind_of_prompt(round_, item, feedback), messages, reply, last))
             if last.accepted:
                 return
 
@@ -71,18 +71,23 @@ class Conversation:
         """Return the feedback for a round; `last` is the judgement of the last reply, None before the first
         reply.
         """
-        if round_.keeps_history and last:
-            return self.judge.feedback(item, last)
         # A new conversation shows the incorrect program, not the model's reply. Only rounds that need the
         # failed tests wait for them.
-        if "tests" in round_.adds:
-            return self.judge.feedback(item, self.judge.judge_code(item))
-        return Feedback()
+        if not (round_.keeps_history and last):
+            if "tests" not in round_.adds:
+                return Feedback()
+            return self.judge.feedback(item, self.judge.judge_code(item), round_.shows_output)
+        feedback = self.judge.feedback(item, last, round_.shows_output)
+        if not round_.shows_output:
+            return feedback
+        original = self.judge.feedback(item, self.judge.judge_code(item), True)
+        return replace(feedback, original=original.failed)
 
 
-def _result(number: int, messages: Sequence[Message], reply: Reply, judged: Judged) -> RoundResult:
+def _result(number: int, kind: str, messages: Sequence[Message], reply: Reply, judged: Judged) -> RoundResult:
     return RoundResult(
         round=number,
+        kind=kind,
         messages=tuple(messages),
         reply=reply.text,
         code=judged.code,

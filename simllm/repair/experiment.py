@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from simllm.code.clang_trees import check_clang
 from simllm.errors import InputError, OptionError
 from simllm.execution.output_comparison import comparison
 from simllm.execution.sandbox import Sandbox
@@ -23,7 +24,7 @@ from simllm.metrics import registry
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import Metric
 from simllm.repair.conversation import Conversation
-from simllm.repair.items import RepairItem, read_items
+from simllm.repair.items import RepairItem, drop_duplicates, read_items
 from simllm.repair.judges import ProgramJudge, ReplyJudge, SummaryJudge
 from simllm.repair.options import FilePath, RunOptions
 from simllm.repair.results import RESULTS, AttemptResult, measure_patches, to_json_lines
@@ -36,7 +37,7 @@ from simllm.repair.settings import (
     own_folder,
     read_settings,
 )
-from simllm.repair.strategies import Prompts, check_messages, load_prompts, load_strategy
+from simllm.repair.strategies import PROMPT_SETS, Prompts, check_messages, load_prompts, load_strategy
 from simllm.repair.summary import SUMMARY, summarize, to_json
 
 VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
@@ -88,7 +89,18 @@ def run_with(
     comparison(settings.compare)
     OutputFolder(output).check_apart([items, *([replay] if replay else [])])
     rows = read_items(items, settings.judge is not None)
-    return _run_items(rows, settings, options, output, progress)
+    if settings.trees == "libclang":
+        _check_clang(rows)
+    kept, dropped = drop_duplicates(rows)
+    return _run_items(kept, dropped, settings, options, output, progress)
+
+
+def _check_clang(items: Sequence[RepairItem]) -> None:
+    """Check before the first request that libclang can measure the patches of all items."""
+    if others := [item for item in items if item.language != "cpp"]:
+        message = "{trees} libclang measures C++ alone; item {item} has the language {language}"
+        raise OptionError(message, item=others[0].id, language=others[0].language or "(none)")
+    check_clang()
 
 
 def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
@@ -102,6 +114,7 @@ def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
     if options.prompts is not None or recorded is None:
         folder = None if options.prompts is None else Path(options.prompts)
         given["prompts"] = dict(load_prompts(folder).texts)
+        given["prompt_set"] = str(folder) if str(folder) in PROMPT_SETS else None
     if recorded is None:
         if options.model is None:
             raise OptionError("expected {model} NAME: the name of the model at the endpoint")
@@ -122,6 +135,7 @@ def _settings(options: RunOptions, recorded: RunSettings | None) -> RunSettings:
 
 def _run_items(
     items: list[RepairItem],
+    dropped: Mapping[str, str],
     settings: RunSettings,
     options: RunOptions,
     folder: Path,
@@ -129,7 +143,8 @@ def _run_items(
 ) -> dict[str, Any]:
     """Run, or resume, all attempts at all items; write the results into a folder and return the summary.
 
-    `progress` is called after each attempt with the numbers of done and of all attempts.
+    `dropped` has the ids of dropped items and of the equal ones that were kept. `progress` is called after
+    each attempt with the numbers of done and of all attempts.
     """
     replay = None if options.replay is None else Path(options.replay)
     prompts = Prompts(settings.prompts)
@@ -183,9 +198,12 @@ def _run_items(
                 tester.close()
 
         attempts = _hold_all(conversation, items, settings.attempts, options.parallel, stop, progress)
-        attempts = [measure_patches(attempt, item, patches) for attempt, item in _with_items(attempts, items)]
+        attempts = [
+            measure_patches(attempt, item, patches, settings.trees)
+            for attempt, item in _with_items(attempts, items)
+        ]
         OutputFolder(folder).write(RESULTS, to_json_lines(attempts))
-        summary = summarize(attempts, items, settings, len(rounds), about)
+        summary = summarize(attempts, items, settings, len(rounds), about, dropped)
         OutputFolder(folder).write(SUMMARY, to_json(summary))
     return summary
 

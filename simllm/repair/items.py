@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,8 @@ class RepairItem:
         time: The time limit of a test in seconds; None for the default limit.
         memory: The memory limit of a test in MiB; None for the default limit.
         files: The names of the files that the program reads and writes; None for standard input and output.
-        group: The name of a group of items for which separate results are reported.
+        group: The name of a group of items for which separate results are reported, such as a problem.
+        tier: The name of the item's difficulty, for which separate results are reported, too.
         reference: The reference summary of the code; None for a program.
     """
 
@@ -49,6 +52,7 @@ class RepairItem:
     memory: int | None = None
     files: ProgramFiles | None = None
     group: str | None = None
+    tier: str | None = None
     reference: str | None = None
 
     def __post_init__(self) -> None:
@@ -106,7 +110,37 @@ def _problem_of_summary(item: RepairItem) -> str | None:
     return "a summary is judged by a metric and has no tests" if item.tests else None
 
 
+# Literals and comments up to the end of a line, in which white space counts; and all other white space.
+_BLANKS = re.compile(
+    r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*\n|^\s*\#[^\n]*\n)|\s+""", re.MULTILINE
+)
+
+
+def drop_duplicates(items: Sequence[RepairItem]) -> tuple[list[RepairItem], dict[str, str]]:
+    """Drop programs that are equal to an earlier one for the same task and tests, up to white space.
+
+    Returns the kept items, and for the id of each dropped one that of the kept one.
+    """
+    kept: dict[tuple[object, ...], RepairItem] = {}
+    dropped: dict[str, str] = {}
+    for item in items:
+        same = (item.language, item.description, item.tests, item.reference, _without_blanks(item))
+        first = kept.setdefault(same, item)
+        if first is not item:
+            dropped[item.id] = first.id
+    return list(kept.values()), dropped
+
+
+def _without_blanks(item: RepairItem) -> str:
+    """Return code without white space that means nothing; Python keeps its lines and their indentation."""
+    if item.language != "python":
+        return _BLANKS.sub(lambda found: (found[1] or "").strip(), item.code)
+    lines = (line.rstrip() for line in item.code.expandtabs().splitlines())
+    return "\n".join(line for line in lines if line)
+
+
 _CASES = "cases"
+_TIERS = "tiers.config"
 _LARGEST = 1e12  # milliseconds, or KiB
 # The texts of an item, and their keys in TutorCode, where "groudTruthCode" is misspelt.
 _TEXTS = {
@@ -127,12 +161,16 @@ class _Cases:
     tests: list[dict[str, str]]
 
 
-def read_tutorcode(folder: Path) -> Iterator[str]:
+def read_tutorcode(folder: Path, tiers: Path | None = None) -> Iterator[str]:
     """Convert the published files of TutorCode into JSON lines, the input of `simllm repair run`.
 
     Each file `NAME.json` in `folder` holds an incorrect program. The files `cases/PROBLEM/*.json` hold the
-    tests of a programming problem.
+    tests of a programming problem. `tiers` is the file with the difficulty of the problems; by default,
+    `tiers.config` in the folder, if it is there.
     """
+    if tiers is None and _is_own(folder / _TIERS, folder):
+        tiers = folder / _TIERS
+    tier_of = {} if tiers is None else read_tiers(tiers)
     paths = sorted((path for path in folder.glob("*.json") if _is_own(path, folder)), key=_order)
     if not paths:
         raise InputError(f"{folder}: holds no items (NAME.json)")
@@ -148,7 +186,26 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
                     f"{where}: problemId {problem[:40]!r}: expected the name of a folder in cases"
                 )
             known[problem] = _read_cases(folder / _CASES / problem, folder)
-        yield json.dumps(_item(row, path, problem, known[problem]), ensure_ascii=False) + "\n"
+        item = _item(row, path, problem, known[problem])
+        if problem in tier_of:
+            item["tier"] = tier_of[problem]
+        yield json.dumps(item, ensure_ascii=False) + "\n"
+    if tiers is not None and (missing := sorted(known.keys() - tier_of.keys())):
+        warnings.warn(f"{tiers}: has no tier of problem {', '.join(missing[:5])}", stacklevel=2)
+
+
+def read_tiers(file: Path) -> dict[str, str]:
+    """Read the difficulty of problems: in each line the problem's number, its topics, and its tier."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(reading.whole_text(file).splitlines(), 1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) < 2:
+            raise InputError(f"{file}, line {number}: expected a problem, its topic and its tier")
+        if found.setdefault(words[0], words[-1]) != words[-1]:
+            raise InputError(f"{file}, line {number}: a second tier of problem {words[0][:40]}")
+    return found
 
 
 def _order(path: Path) -> tuple[int, str]:

@@ -46,8 +46,11 @@ class ReplyJudge(Protocol):
     def judge_code(self, item: RepairItem) -> Judged:
         """Judge the incorrect program before its repair, so that a prompt can show which tests it fails."""
 
-    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return feedback for the model: what is wrong with its program or summary."""
+    def feedback(self, item: RepairItem, judged: Judged, shows_output: bool = False) -> Feedback:
+        """Return feedback for the model: what is wrong with its program or summary.
+
+        `shows_output` adds what the failed tests printed, whatever the settings of the run.
+        """
 
 
 MOST_OUTPUT = 2000  # characters of a program's output that are stored and fed back
@@ -61,6 +64,7 @@ def describe_failure(item: RepairItem, judged: Judged, shows_output: bool) -> Fe
     failed = [
         {
             "number": number,
+            "verdict": result.verdict if result else "NC",
             "input": test.input,
             "output": test.output,
             "actual": result.output if result and shows_output else None,
@@ -135,9 +139,9 @@ class ProgramJudge:
         """
         return self._judge(item, item.code)
 
-    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+    def feedback(self, item: RepairItem, judged: Judged, shows_output: bool = False) -> Feedback:
         """Return feedback on a tested program: the compiler's messages, or the failed tests."""
-        return describe_failure(item, judged, self._shows_output)
+        return describe_failure(item, judged, self._shows_output or shows_output)
 
     def _judge(self, item: RepairItem, code: str | None) -> Judged:
         if code is None:
@@ -189,7 +193,7 @@ class SummaryJudge:
         """Return the judgement "not accepted"; the method exists only for the interface."""
         return Judged(None, False)
 
-    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+    def feedback(self, item: RepairItem, judged: Judged, shows_output: bool = False) -> Feedback:
         """Return the score of the summary, and the lowest score that is accepted."""
         return Feedback(score=judged.score, bar=self._bar)
 

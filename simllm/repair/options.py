@@ -27,18 +27,22 @@ class RunOptions(Sampling):
         stop: Texts at which a reply ends.
         base_url: The address of the endpoint, such as "http://localhost:8000/v1"; by default, the value of
             the environment variable OPENAI_BASE_URL.
-        strategy: "single" (one request), "multi-regenerate" (a new conversation in each round) or "cref" (one
-            conversation over all rounds), which is the default.
+        strategy: "single" (one request), "multi-regenerate" (a new conversation in each round), "cref" (one
+            conversation over all rounds), which is the default, or "chatrepair" (one conversation about the
+            first failed test).
         parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
             "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item; default: 5.
         rounds: The largest number of rounds in an attempt; by default, as many as the strategy has.
-        prompts: A folder with templates that replace the included ones.
+        prompts: A folder with templates that replace the included ones, or "cref-paper": the included prompts
+            with the request of the published ones, which does not ask for few changes.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares a program's output with the expected output: "lines" (the default),
             "tokens", "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
         judge: The name of a metric that judges summaries; None if the items are programs.
         bar: The lowest score of an accepted summary.
+        trees: The parser of the trees on which patches are measured: "tree-sitter" (the default), or
+            "libclang" as in CREF's published code, for C++ alone.
         prices: A JSON file with the prices of a million tokens of requests ("input") and of replies
             ("output"). For a model M, it is, for example, `{"M": {"input": 3, "output": 15}}`.
         max_cost: The total cost, in the currency of `prices`, after which no more requests are sent.
@@ -62,6 +66,7 @@ class RunOptions(Sampling):
     compare: str | None = None
     judge: str | None = None
     bar: float | None = None
+    trees: str | None = None
     prices: FilePath | None = None
     max_cost: float | None = None
     parallel: int = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,15 @@ from simllm.io import output_file, tables
 from simllm.io.html_page import render
 from simllm.io.output_folder import OutputFolder
 from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
-from simllm.io.tables import format_number, format_p_value, label, short_label
+from simllm.io.tables import escape_latex, format_number, format_p_value, label, latex_table, short_label
+from simllm.repair.analysis import Analysis, analyse
 from simllm.repair.comparison import compare_runs
 from simllm.repair.items import RepairItem
 from simllm.repair.results import RESULTS, RPSR, AttemptResult, read_results
 from simllm.repair.settings import RunSettings, read_run_items, read_settings
 from simllm.repair.summary import SUMMARY, read_summary
 
-PAGE = "report.html"
+PAGE, TABLES = "report.html", "tables.tex"
 _FIGURES = "report.json"
 _CONTENT = "a report on repair runs"
 _COLORS = (BLUE, INK, GREY)
@@ -51,6 +52,11 @@ class ReportedRun:
     items: list[RepairItem]
     attempts: list[AttemptResult]
 
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Lengths of programs, tokens by kind of prompt, and hunks."""
+        return analyse(self.items, self.attempts)
+
 
 def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> list[str]:
     """Write the report of runs with the same items: `report.html`, `report.json`, and a page for each item.
@@ -62,7 +68,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> list[str]:
     Returns what makes the comparison of the runs mean little, such as too few items.
     """
     output_file.check_different(runs)
-    OutputFolder(folder, _CONTENT).check_replaceable((PAGE, _FIGURES))
+    OutputFolder(folder, _CONTENT).check_replaceable((PAGE, _FIGURES, TABLES))
     OutputFolder(folder).check_apart(runs)
     found = read_runs(runs)
     _check_items(found)
@@ -79,10 +85,14 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> list[str]:
 def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> list[str]:
     comparisons = compare_runs({run.name: run.attempts for run in found})
     warnings = about_few_items(comparisons)
+    for run in found:
+        if run.analysis.lengths and (warning := run.analysis.lengths.warning):
+            warnings.append(f"{run.name}: {warning}")
     # Numbers, because an id may have characters that a file name cannot have.
     pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
     figures = {
         "runs": {run.name: run.summary for run in found},
+        "analyses": {run.name: run.analysis.numbers for run in found},
         "comparisons": {
             name: {"items": one.n, "differences": [asdict(difference) for difference in one.differences]}
             for name, one in comparisons.items()
@@ -105,6 +115,7 @@ def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> list[str]:
             number=format_number,
         )
         output_file.write(partial_folder / PAGE, page)
+        output_file.write(partial_folder / TABLES, "\n".join(_latex_tables(found, rpsr)))
         (partial_folder / "items").mkdir()
         for item in found[0].items:
             own = {name: by_item.get(item.id, []) for name, by_item in attempts.items()}
@@ -171,6 +182,63 @@ def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + f"… ({len(text):,} characters)"
+
+
+def _latex_tables(runs: Sequence[ReportedRun], rpsr: str) -> list[str]:
+    """Return LaTeX tables: the figures, AVG by tier, code length, tokens by kind of prompt, and hunks."""
+    tops = max((list(run.summary["figures"]["TOP"]) for run in runs), key=len)
+    name = RPSR[rpsr]
+
+    def rows(each: Callable[[ReportedRun], Iterable[Sequence[Any]]]) -> list[list[str]]:
+        """Make rows from those of each run, which stands in the first column once."""
+        return [
+            [escape_latex(run.name) if number == 0 else "", *map(_latex_cell, row)]
+            for run in runs
+            for number, row in enumerate(each(run))
+        ]
+
+    def main(run: ReportedRun) -> Iterable[Sequence[Any]]:
+        found = run.summary["figures"]
+        yield [found["items"], found["AVG"], *(found["TOP"].get(k) for k in tops), found["RPS"], found[name]]
+
+    header = ["Run", "Items", "AVG", *(f"TOP-{k}" for k in tops), "RPS", escape_latex(name)]
+    made = [latex_table("Repaired programs.", "repair", header, rows(main))]
+    if tiers := list(dict.fromkeys(tier for run in runs for tier in run.summary.get("tiers", {}))):
+        averages = [
+            [
+                escape_latex(run.name),
+                *(_latex_cell(run.summary["tiers"].get(tier, {}).get("AVG")) for tier in tiers),
+            ]
+            for run in runs
+        ]
+        made.append(latex_table("AVG by tier.", "repair-tiers", ["Run", *map(escape_latex, tiers)], averages))
+
+    def lengths(run: ReportedRun) -> Iterable[Sequence[Any]]:
+        if one := run.analysis.lengths:
+            yield [
+                one.repaired,
+                one.repaired_median,
+                one.others,
+                one.others_median,
+                one.u,
+                format_p_value(one.p),
+            ]
+
+    header = ["Run", "Repaired", "Lines", "Others", "Lines", "U", "p"]
+    caption = "Median length of the incorrect programs, and Mann and Whitney's test."
+    made.append(latex_table(caption, "repair-lengths", header, rows(lengths)))
+    header = ["Run", "Prompt adds", "Requests", "Accepted", "Prompt tokens", "Reply tokens"]
+    kinds = rows(lambda run: [list(vars(one).values()) for one in run.analysis.prompts])
+    caption = "Mean tokens by kind of prompt; a prompt has the conversation before."
+    made.append(latex_table(caption, "repair-prompts", header, kinds, "llrrrr"))
+    header = ["Run", "Hunks of the fix", "Items", "AVG", "Hunks of patches"]
+    hunks = rows(lambda run: [list(vars(one).values()) for one in run.analysis.hunks])
+    made.append(latex_table("AVG by hunks of the fix.", "repair-hunks", header, hunks, "llrrr"))
+    return ["% \\usepackage{booktabs}\n", *made]
+
+
+def _latex_cell(value: float | str | None) -> str:
+    return "--" if value is None or value != value else escape_latex(_cell(value))
 
 
 def _by_item(attempts: Sequence[AttemptResult]) -> dict[str, list[AttemptResult]]:

@@ -18,7 +18,7 @@ from simllm.io import reading
 from simllm.io.reading import build
 from simllm.llm.model import content_hash
 from simllm.llm.records import KeptValues
-from simllm.metrics.code.trees import PatchSize, patch_size, ratio_of_sizes
+from simllm.metrics.code.trees import PatchSize, clang_patch_size, patch_size, ratio_of_sizes
 from simllm.repair.items import RepairItem
 from simllm.stats.classification import average_pass_rate, pass_at_k
 from simllm.stats.resampling import SEED, interval, resampled_means
@@ -56,6 +56,7 @@ class RoundResult:
         prompt_tokens: Number of tokens of the request; None if the endpoint does not report it.
         completion_tokens: Number of tokens of the reply; None if the endpoint does not report it.
         is_ambiguous: Whether several blocks of code in the reply fitted equally well.
+        kind: What the prompt adds to the task and the program, such as "guidance" or "nothing".
     """
 
     round: int
@@ -70,6 +71,7 @@ class RoundResult:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_ambiguous: bool = False
+    kind: str = "unknown"
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,12 @@ def _interval(
 RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two definitions in the summary
 
 
-def measure_patches(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> AttemptResult:
+TREES = ("tree-sitter", "libclang")
+
+
+def measure_patches(
+    attempt: AttemptResult, item: RepairItem, patches: KeptValues, trees: str = TREES[0]
+) -> AttemptResult:
     """Add the sizes of the patch and of the change to the fix to the result of an attempt.
 
     The result of an open attempt, or of an attempt to summarize code, is returned unchanged.
@@ -203,20 +210,23 @@ def measure_patches(attempt: AttemptResult, item: RepairItem, patches: KeptValue
     if item.reference is not None or attempt.open or not attempt.rounds:
         return attempt
     # A reply without code counts as an empty program: with None, "RPSR published" would leave out the item.
-    made = _size_of_patch(item, attempt.rounds[-1].code or "", patches)
-    return replace(
-        attempt, patch=made, fix_patch=None if item.fix is None else _size_of_patch(item, item.fix, patches)
-    )
+    made = _size_of_patch(item, attempt.rounds[-1].code or "", patches, trees)
+    fix = None if item.fix is None else _size_of_patch(item, item.fix, patches, trees)
+    return replace(attempt, patch=made, fix_patch=fix)
 
 
-def _size_of_patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
+def _size_of_patch(item: RepairItem, code: str, patches: KeptValues, trees: str) -> PatchSize | None:
     """Return the size of the patch that turns an item's program into another; None if a tree is too large."""
 
     def measure() -> dict[str, int] | None:
-        size = patch_size(item.code, code, item.language or "")
+        if trees == "libclang":
+            size = clang_patch_size(item.code, code)
+        else:
+            size = patch_size(item.code, code, item.language or "")
         return asdict(size) if size else None
 
-    value = patches.get(content_hash({"language": item.language, "code": item.code, "other": code}), measure)
+    content = {"language": item.language, "code": item.code, "other": code}
+    value = patches.get(content_hash(content | ({} if trees == TREES[0] else {"trees": trees})), measure)
     if value is None:
         return None
     if not isinstance(value, dict):

@@ -13,7 +13,7 @@ from simllm.io.reading import build, read_json
 from simllm.llm.limits import Price
 from simllm.llm.model import Sampling
 from simllm.repair.items import RepairItem, read_items
-from simllm.repair.results import RESULTS
+from simllm.repair.results import RESULTS, TREES
 
 SETTINGS, ITEMS, REPLIES = "settings.json", "items.jsonl", "replies.jsonl"
 _MOST_ATTEMPTS = 10_000
@@ -35,6 +35,8 @@ class RunSettings(Sampling):
         bar: The lowest score with which a summary is accepted; None for programs.
         price: The price of the model's tokens; None if it is not known.
         unsafe: Whether programs run without the sandbox.
+        trees: The parser of the trees on which patches are measured: "tree-sitter" or "libclang".
+        prompt_set: The name of an included set of prompts, such as "cref-paper"; None for other prompts.
         prompts: The content of each file with prompts or strategies, by file name.
     """
 
@@ -51,6 +53,8 @@ class RunSettings(Sampling):
     bar: float | None = None
     price: Price | None = None
     unsafe: bool = False
+    trees: str = TREES[0]
+    prompt_set: str | None = None
     prompts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,12 +71,15 @@ class RunSettings(Sampling):
             raise OptionError("{bar} {number}: expected a finite number", number=self.bar)
         if self.judge and (self.shows_output or self.compare != "lines" or self.unsafe):
             raise OptionError("{shows_output}, {compare} and {unsafe} are for programs, not for summaries")
+        if self.trees not in TREES:
+            raise OptionError("{trees} {name}: expected {all}", name=self.trees, all=" or ".join(TREES))
 
     @property
     def label(self) -> str:
         """A name of the run for tables, such as "M, single with guidance"."""
         parts = f" with {', '.join(self.parts)}" if self.parts else ""
-        return f"{self.model}, {self.strategy}{parts}"
+        prompts = f", prompts {self.prompt_set}" if self.prompt_set else ""
+        return f"{self.model}, {self.strategy}{parts}{prompts}"
 
 
 def read_settings(run: Path) -> RunSettings:

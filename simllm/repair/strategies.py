@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import cycle, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from simllm.llm.templates import Templates
 from simllm.repair.items import RepairItem
 
 _INCLUDED = Path(__file__).with_name("prompts")
+PROMPT_SETS = ("cref-paper",)  # folders of included prompts, for `--prompts NAME`
 # The variables of a template. None stands for a part that the item lacks or that the round does not add.
-VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict", "score", "bar")
+VARIABLES = (
+    "item", "guidance", "solution", "failed", "original", "compile_log", "verdict", "score", "bar"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,14 @@ class Prompts:
 def load_prompts(folder: Path | None = None) -> Prompts:
     """Load the included prompts, with the user's own prompts in their place.
 
-    `folder` has templates (`.j2`), or `strategies.json`, or both. A file whose name is not that of an
-    included file must be used by another file; otherwise the name is probably a typing error.
+    `folder` is one of `PROMPT_SETS`, or has templates (`.j2`), or `strategies.json`, or both. A file whose
+    name is not that of an included file must be used by another file; otherwise the name is probably a typing
+    error.
     """
+    if folder is not None and str(folder) in PROMPT_SETS:
+        if folder.exists():
+            raise OptionError("{prompts} {name}: a set of simllm, and a folder here; rename it", name=folder)
+        folder = _INCLUDED / folder
     # Texts, not paths, because the settings of a run record them.
     texts = included = _read(_INCLUDED)
     if folder is not None:
@@ -103,14 +112,16 @@ class Round:
         messages: The names of the templates from which the messages are made.
         adds: The parts that the round adds. A round after the first is skipped if none of them is available.
         keeps_history: Whether the messages continue the conversation, or else begin a new one.
-        repeats: Whether the round is repeated if the user asks for more rounds than the strategy has. Only
-            the last round can be.
+        repeats: Whether the round is repeated if the user asks for more rounds than the strategy has. The
+            last rounds of a strategy can be; they repeat in their order.
+        shows_output: Whether the model is always shown what the failed tests printed.
     """
 
     messages: tuple[str, ...]
     adds: tuple[str, ...] = ()
     keeps_history: bool = False
     repeats: bool = False
+    shows_output: bool = False
 
 
 def load_strategy(
@@ -148,14 +159,15 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut a strategy after a number of rounds, or lengthen it by repeating its last round."""
+    """Cut a strategy after a number of rounds, or lengthen it by repeating its last rounds."""
     if not 1 <= rounds <= MOST_ROUNDS:
         message = "{rounds} {number}: expected a whole number from 1 to {most:,}"
         raise OptionError(message, number=rounds, most=MOST_ROUNDS)
     if rounds > len(found) and not found[-1].repeats:
         message = "{rounds} {number}: the strategy {name} has {found}"
         raise OptionError(message, number=rounds, name=name, found=len(found))
-    return found[:rounds] + [found[-1]] * (rounds - len(found))
+    repeated = list(takewhile(lambda one: one.repeats, reversed(found)))[::-1]
+    return [*found, *islice(cycle(repeated), max(0, rounds - len(found)))][:rounds]
 
 
 def _read_strategies(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
@@ -206,13 +218,15 @@ class Feedback:
     """Feedback for a model on its last program or summary; attributes that do not apply keep their defaults.
 
     Attributes:
-        failed: The failed tests, each with these keys: `number` (from 1), `input`, `output` (the expected
-            output) and `actual` (the program's output; None if it is not shown to the model).
+        failed: The failed tests, each with these keys: `number` (from 1), `verdict`, `input`, `output` (the
+            expected output) and `actual` (the program's output; None if it is not shown to the model).
+        original: The same for the incorrect program of the item, if the round shows outputs.
         compile_log: The messages of the compiler if the program does not compile.
     """
 
     verdict: str | None = None
     failed: Sequence[Mapping[str, Any]] = ()
+    original: Sequence[Mapping[str, Any]] = ()
     compile_log: str | None = None
     score: float | None = None
     bar: float | None = None
@@ -233,7 +247,8 @@ def check_messages(
         # A strategy may repeat its last round up to a thousand times.
         for round_ in dict.fromkeys(rounds):
             is_first = round_ is rounds[0]
-            feedback = _invented_feedback(item, bar, shows_output, round_.keeps_history)
+            shown = shows_output or round_.shows_output
+            feedback = _invented_feedback(item, bar, shown, round_.keeps_history)
             made = [round_messages(prompts, round_, item, each, is_first) for each in feedback]
             if is_first and not any(made):
                 raise InputError(f"item {item.id}: the first request has no message")
@@ -255,11 +270,35 @@ def _invented_feedback(
         # A reply without a program has no output, even if outputs are shown.
         for output in [None] if verdict == "NC" and about_reply else outputs:
             failed = [
-                {"number": number, "input": test.input, "output": test.output, "actual": output}
+                {
+                    "number": number,
+                    "verdict": verdict,
+                    "input": test.input,
+                    "output": test.output,
+                    "actual": output,
+                }
                 for number, test in enumerate(item.tests, 1)
             ]
             feedback += [Feedback(verdict, failed[:count]) for count in (1, 2) if len(failed) >= count]
     return feedback
+
+
+def _added(round_: Round, item: RepairItem, feedback: Feedback) -> dict[str, Any]:
+    """Return the parts that a round adds, without those that the item or the feedback lacks."""
+    parts = {
+        "guidance": item.guidance,
+        "solution": item.solution,
+        "tests": feedback.failed or feedback.compile_log,
+        SCORE: feedback.bar,
+    }
+    return {part: parts[part] for part in round_.adds if parts[part] not in (None, "", ())}
+
+
+def kind_of_prompt(round_: Round, item: RepairItem, feedback: Feedback) -> str:
+    """Name what the prompt of a round adds, such as "guidance, tests" or "compile log"."""
+    added = _added(round_, item, feedback)
+    names = ["compile log" if part == "tests" and not feedback.failed else part for part in added]
+    return ", ".join(names) or "nothing"
 
 
 def round_messages(
@@ -270,21 +309,16 @@ def round_messages(
     The first round of an attempt is never skipped. A later round is skipped if the item or the feedback has
     none of the parts that the round adds. In a new conversation, `feedback` is about the incorrect program.
     """
-    parts = {
-        "guidance": item.guidance,
-        "solution": item.solution,
-        "tests": feedback.failed or feedback.compile_log,
-        SCORE: feedback.bar,
-    }
-    added = [part for part in round_.adds if parts[part] not in (None, "", ())]
+    added = _added(round_, item, feedback)
     if not (is_first or added):
         return None
     values: dict[str, Any] = dict.fromkeys(VARIABLES)
     values["item"] = {name: getattr(item, name) for name in _SHOWN}
     values["item"]["files"] = asdict(item.files) if item.files else None
-    values |= {part: parts[part] for part in ("guidance", "solution") if part in added}
+    values |= {part: added[part] for part in ("guidance", "solution") if part in added}
     if "tests" in added:
-        values |= {"failed": feedback.failed or None, "compile_log": feedback.compile_log}
+        values |= {"failed": feedback.failed or None, "original": feedback.original or None}
+        values |= {"compile_log": feedback.compile_log}
     if round_.keeps_history:
         values |= {"verdict": feedback.verdict, "score": feedback.score, "bar": feedback.bar}
     texts = [prompts.render(name, values) for name in round_.messages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from simllm.repair.settings import RunSettings
 from simllm.stats.classification import average_pass_rate, pass_at_k
 
 SUMMARY = "summary.json"
-NO_GROUP = "(no group)"
+NO_GROUP, NO_TIER = "(no group)", "(no tier)"
 
 
 def summarize(
@@ -35,19 +36,26 @@ def summarize(
     settings: RunSettings,
     most_rounds: int,
     about: dict[str, Any],
+    dropped: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Make the content of `summary.json`.
 
     `most_rounds` is the number of rounds of the strategy. `about` has the single key "judge", which describes
-    the judge. "figures" in the result has the statistics of all attempts, and "groups" those of each group of
-    items.
+    the judge. "figures" in the result has the statistics of all attempts, and "groups" and "tiers" those of
+    each group and tier of items. `dropped` has the ids of dropped items and of the equal ones that were kept.
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
         return compute_statistics(chosen, settings.attempts, most_rounds, settings.price)
 
-    group_of = {item.id: item.group or NO_GROUP for item in items}
-    groups = dict.fromkeys(group_of.values()) if any(item.group for item in items) else {}
+    def has(name: str) -> bool:
+        return any(getattr(item, name) for item in items)
+
+    def by(name_of: Mapping[str, str]) -> dict[str, Any]:
+        names = dict.fromkeys(name_of.values())
+        return {name: of([one for one in attempts if name_of[one.item] == name]) for name in names}
+
+    in_order = sorted(items, key=lambda item: _natural(item.tier))
     open_attempts = [attempt for attempt in attempts if attempt.open is not None]
     figures = of(attempts)
     return {
@@ -58,15 +66,23 @@ def summarize(
         "attempts": settings.attempts,
         "rounds": most_rounds,
         "items": len(items),
+        "dropped items": dict(dropped or {}),
         "complete": not open_attempts,
         "open attempts": len(open_attempts),
         "first open attempt": _first(open_attempts),
         "contained": None if settings.judge else not settings.unsafe,
         **about,
-        "warnings": _warnings(figures, attempts),
+        "warnings": [*_about_items(items, dropped or {}), *_warnings(figures, attempts)],
         "figures": figures,
-        "groups": {name: of([one for one in attempts if group_of[one.item] == name]) for name in groups},
+        "groups": by({item.id: item.group or NO_GROUP for item in items if has("group")}),
+        "tiers": by({item.id: item.tier or NO_TIER for item in in_order if has("tier")}),
     }
+
+
+def _natural(name: str | None) -> tuple[bool, list[tuple[int, str]]]:
+    """Sort T10 after T9, and items without a name last."""
+    words = re.findall(r"\d+|\D+", name or "")
+    return name is None, [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
 def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
@@ -86,6 +102,22 @@ def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
         "ambiguous": len(ambiguous),
         "ambiguous, named": ambiguous,
     }
+
+
+def _about_items(items: Sequence[RepairItem], dropped: Mapping[str, str]) -> list[str]:
+    """Return sentences about items that are left out, or have no tier."""
+    found = []
+    if dropped:
+        named = [f"{one} (as {kept})" for one, kept in dropped.items()]
+        which = tables.list_some(named, 3)
+        found.append(
+            f"{tables.format_count(len(dropped), 'item')} dropped, because the incorrect program equals that "
+            f"of an earlier item up to white space: {which}"
+        )
+    without = sum(item.tier is None for item in items)
+    if 0 < without < len(items):
+        found.append(f"{without:,} of {len(items):,} items have no tier")
+    return found
 
 
 def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> list[str]:

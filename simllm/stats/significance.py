@@ -146,7 +146,7 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
 
     p is NaN if a sample has fewer than 3 values, or if both are constant with different values.
     """
-    from scipy.stats import mannwhitneyu, shapiro
+    from scipy.stats import shapiro
 
     if min(len(a), len(b)) < 3:
         return Samples(Outcome(choose_for_degradation(len(a), len(b)), np.nan, np.nan), None)
@@ -156,8 +156,22 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         name = choose_for_degradation(len(a), len(b), normal)
         if name == "welch-t":  # also for constant values: their Shapiro's p is 1
             return Samples(welch(a, b), normal)
+    return Samples(mann_whitney(a, b), normal)
+
+
+def mann_whitney(a: Floats, b: Floats) -> Outcome:
+    """Compare two samples, (n,) and (m,) values, by Mann and Whitney's rank test (1947), two-sided.
+
+    p is exact for small samples without ties. Statistic and p are NaN if a sample is empty.
+    """
+    from scipy.stats import mannwhitneyu
+
+    if not len(a) or not len(b):
+        return Outcome("mann-whitney", math.nan, math.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # equal samples
         found = mannwhitneyu(a, b)
-    return Samples(Outcome(name, float(found.statistic), float(found.pvalue)), normal)
+    return Outcome("mann-whitney", float(found.statistic), float(found.pvalue))
 
 
 def welch(a: Floats, b: Floats) -> Outcome:

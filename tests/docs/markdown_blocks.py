@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import functools
 import io
+import importlib.util
 import os
 import re
 import runpy
@@ -79,6 +80,10 @@ class Block:
     def lacks_bwrap(self):
         required = os.environ.get("REQUIRE_BWRAP") == "1"
         return "needs bwrap" in self.notes and not required and shutil.which("bwrap") is None
+
+    @property
+    def lacks_libclang(self):
+        return "needs libclang" in self.notes and importlib.util.find_spec("clang") is None
 
     @property
     def run(self):

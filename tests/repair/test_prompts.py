@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,8 @@ class ScriptedJudge(ProgramJudge):
     def judged(self, verdict):
         if verdict == "CE":
             return Judged("", False, "CE", (), "COMPILE LOG")
+        if verdict == "NC":
+            return Judged(None, False, "NC")
         tests = tuple(TestResult("WA" if n in FAILED[verdict] else "AC", f"ACTUAL {n}") for n in (1, 2, 3))
         return Judged("", verdict == "AC", verdict, tests)
 
@@ -109,6 +112,45 @@ def test_rounds_above_three_repeat_the_third():
     assert len(requests) == 5
     assert parts_of(requests[3][-1]) == "user: still wrong, input 1, expected output 1, role, question"
     assert parts_of(requests[4][-1]) == "user: still wrong, compile log, role, question"
+
+
+def test_prompts_of_the_paper_differ_in_role_and_request_alone():
+    for strategy in ("single", "multi-regenerate", "cref"):
+        ours = texts_of(load_prompts(), strategy)
+        published = texts_of(load_prompts(Path("cref-paper")), strategy)
+        assert len(ours) == len(published) == {"single": 1}.get(strategy, 3)
+        for text, other in zip(ours, published, strict=True):
+            text = re.sub("You are an expert .*", "You work as a software developer.", text)
+            text = re.sub("Can you repair the program with .*block.", "Please correct the program.", text)
+            assert text == other
+            assert "few" not in other
+
+
+def texts_of(prompts, strategy, verdicts=("WA",) * 9, rounds=None):
+    """Make an attempt; return the last text of each request."""
+    texts = []
+    ask = lambda question: texts.append(question.prompt[-1]["content"]) or Reply("REPLY")  # noqa: E731
+    found = load_strategy(prompts, strategy, (), rounds)
+    Conversation(found, prompts, ask, ScriptedJudge(verdicts)).hold(ITEM, 1)
+    return texts
+
+
+def test_chatrepair_tells_the_first_failure_with_its_output_and_begins_anew():
+    verdicts = ["WA", "WA1", "CE", "WA"]
+    first, same, other, anew = texts_of(load_prompts(), "chatrepair", verdicts, 4)
+    assert anew == first
+    assert all(part in first for part in ("DESCRIPTION", "INCORRECT", "INPUT 2", "OUTPUT 2", "ACTUAL 2"))
+    assert not any(part in first for part in ("INPUT 3", "GUIDANCE", "SOLUTION", "FIX"))
+    assert "fails the first test in the same way as the original program" in same
+    assert "INPUT" not in same
+    assert all(part in other for part in ("INPUT 1", "OUTPUT 1", "ACTUAL 1"))
+
+
+def test_chatrepair_tells_compile_errors_and_missing_programs():
+    texts = texts_of(load_prompts(), "chatrepair", ["CE", "NC", "NC"])
+    assert "does not compile" in texts[1]
+    assert "COMPILE LOG" in texts[1]
+    assert "Your last reply holds no program." in texts[2]
 
 
 def test_a_part_that_an_item_lacks_is_left_out_and_its_round_skipped():

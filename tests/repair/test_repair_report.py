@@ -25,7 +25,10 @@ def runs(tmp_path_factory, sandbox):
     from tests.chat_server import chat_server
 
     folder = tmp_path_factory.mktemp("runs")
-    rows = [row | {"group": f"{HOSTILE} {n % 2}", "description": HOSTILE} for n, row in enumerate(items(4))]
+    rows = [
+        row | {"group": f"{HOSTILE} {n % 2}", "description": f"{HOSTILE} {n}"}
+        for n, row in enumerate(items(4))
+    ]
     rows[0]["id"] = HOSTILE
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with chat_server() as server:
@@ -82,10 +85,17 @@ def test_definition_of_rpsr(runs, tmp_path):
 
 def test_too_few_items_are_told(runs, tmp_path):
     done = run("repair", "report", runs / "cref", runs / "single", "-o", tmp_path / "report")
-    few = "4 items: no difference can be significant, since p is at least 0.125; no intervals are given"
-    assert (done.returncode, done.stderr) == (0, f"simllm: warning: {few}\n")
-    assert json.loads((tmp_path / "report" / "report.json").read_text())["warnings"] == [few]
-    assert f"<strong>{few}.</strong>" in (tmp_path / "report" / "report.html").read_text()
+    few = [
+        "4 items: no difference can be significant, since p is at least 0.125; no intervals are given",
+        "M, cref: code length: 2 repaired and 2 other items: no difference can be significant",
+        f"{HOSTILE[:-1]} , single: code length: no item is repaired: there is no test",
+    ]
+    assert (done.returncode, done.stderr) == (0, "".join(f"simllm: warning: {one}\n" for one in few))
+    found = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert found["warnings"][:2] == few[:2]
+    lengths = found["analyses"]["M, cref"]["code length"]
+    assert (lengths["repaired"], lengths["others"]) == (2, 2)
+    assert f"<strong>{few[0]}.</strong>" in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_what_a_reader_must_know_is_said(runs, tmp_path, server):

@@ -11,8 +11,10 @@ import pytest
 from simllm import repair
 from simllm.errors import InputError
 from simllm.repair.experiment import RESULTS, SUMMARY
+from simllm.repair.items import drop_duplicates, read_items
 from simllm.repair.results import read_results
 from tests.chat_server import chat_server
+from simllm.repair.strategies import PROMPT_SETS
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
 
@@ -302,7 +304,8 @@ def test_results_of_the_reference_vectors(run, server, tmp_path, vectors, write_
 
 def test_prompts_are_part_of_the_package():
     folder = Path(repair.__file__).parent / "prompts"
-    assert {path.suffix for path in folder.iterdir()} == {".j2", ".json"}
+    assert {path.suffix for path in folder.rglob("*.*")} == {".j2", ".json"}
+    assert all((folder / name).is_dir() for name in PROMPT_SETS)
 
 
 @pytest.mark.parametrize(
@@ -441,3 +444,99 @@ def test_the_program_is_found_in_all_kinds_of_replies(run, server, write_items):
     )
     summary = run(write_items(*rows), attempts=1, strategy="single")
     assert summary["figures"]["AVG"] == 1
+
+
+CPP = ITEM | {
+    "language": "cpp",
+    "code": '#include <cstdio>\nint main() { int x; scanf("%d", &x); printf("%d", x); }\n',
+}
+
+
+def test_equal_programs_are_dropped_once_and_named(server, write_items, tmp_path):
+    spaced = CPP["code"].replace("int x;", "int  x ;").replace("{ ", "{\n")
+    other = CPP["code"].replace('"%d", x', '"%d ", x')  # white space in a literal is another program
+    rows = [CPP | {"id": "a"}, CPP | {"id": "b", "code": spaced}, CPP | {"id": "c", "code": other}]
+    server.reply = lambda body: "no code"
+    found = repair.run(
+        write_items(*rows),
+        tmp_path / "run",
+        model="M",
+        base_url=f"{server.url}/v1",
+        strategy="single",
+        attempts=1,
+    )
+    assert found["dropped items"] == {"b": "a"}
+    assert found["items"] == len(server.requests) == 2
+    assert any("1 item dropped" in warning and "b (as a)" in warning for warning in found["warnings"])
+
+
+def test_python_keeps_its_indentation(write_items):
+    codes = ["if 1:\n    a()\n    b()\n", "if 1:\n    a()\nb()\n", "if 1:\n    a()  \n\n    b()\n"]
+    rows = [ITEM | {"id": str(n), "code": code} for n, code in enumerate(codes)]
+    kept, dropped = drop_duplicates(read_items(write_items(*rows)))
+    assert ([item.id for item in kept], dropped) == (["0", "1"], {"2": "0"})
+
+
+def test_figures_by_tier_are_in_natural_order(server, write_items, tmp_path):
+    rows = [row | {"tier": tier} for row, tier in zip(items(4), ["T10", None, "T9", "T9"], strict=True)]
+    server.reply = lambda body: fenced(WRONG)
+    options = {"model": "M", "base_url": f"{server.url}/v1", "strategy": "single", "attempts": 1}
+    found = repair.run(write_items(*rows), tmp_path / "run", **options)
+    assert {name: one["items"] for name, one in found["tiers"].items()} == {"T9": 2, "T10": 1, "(no tier)": 1}
+    assert "1 of 4 items have no tier" in found["warnings"]
+
+
+def test_patches_on_the_trees_of_libclang(server, write_items, tmp_path):
+    pytest.importorskip("clang")
+    fix = CPP["code"].replace(", x);", ", x + 1);")
+    file = write_items(CPP | {"fix": fix})
+    server.reply = lambda body: f"```cpp\n{fix}```"
+    options = {"model": "M", "base_url": f"{server.url}/v1", "strategy": "single", "attempts": 1}
+    found = repair.run(file, tmp_path / "run", **options, trees="libclang")
+    assert found["figures"]["RPSR"] == 1
+    [attempt] = read_results(tmp_path / "run")
+    default = repair.run(file, tmp_path / "default", replay=tmp_path / "run", trees="tree-sitter")
+    assert default["figures"]["RPSR"] == 1
+    assert read_results(tmp_path / "default")[0].patch != attempt.patch
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trees": "libclang"}, "trees libclang measures C\\+\\+ alone; item next has the language python"),
+        ({"trees": "clang"}, "trees 'clang': expected tree-sitter or libclang|trees clang: expected"),
+        ({"prompts": "cref-papers"}, "cref-papers: cannot be read"),
+        ({"strategy": "chatrepair", "parts": "tests"}, "goes with the strategy single"),
+    ],
+)
+def test_wrong_options_of_the_study(write_items, tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        repair.run(
+            write_items(ITEM), tmp_path / "run", model="M", base_url="http://127.0.0.1:9/v1", **options
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_set_of_prompts_is_part_of_the_run(server, write_items, tmp_path, monkeypatch):
+    server.reply = lambda body: fenced(RIGHT)
+    options = {"model": "M", "base_url": f"{server.url}/v1", "attempts": 1}
+    file = write_items(ITEM)
+    found = repair.run(file, tmp_path / "run", **options, prompts="cref-paper")
+    assert found["run"] == "M, cref, prompts cref-paper"
+    again = repair.run(file, tmp_path / "again", replay=tmp_path / "run")
+    assert again["run"] == found["run"]
+    with pytest.raises(InputError, match="has no reply to this request"):
+        repair.run(file, tmp_path / "other", replay=tmp_path / "run", prompts=_included(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cref-paper").mkdir()
+    with pytest.raises(InputError, match="a set of simllm, and a folder here"):
+        repair.run(file, tmp_path / "third", **options, prompts="cref-paper")
+
+
+def _included(folder):
+    """Copy one included template, so that a folder has the included prompts."""
+    (folder / "own").mkdir()
+    name = "role_and_question.j2"
+    text = (Path(repair.__file__).parent / "prompts" / name).read_text()
+    (folder / "own" / name).write_text(text)
+    return folder / "own"

@@ -11,7 +11,7 @@ from simllm.repair.strategies import load_prompts, load_strategy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("other",), "strategy 'other': expected one of single, multi-regenerate, cref"),
+        (("other",), "strategy 'other': expected one of single, multi-regenerate, cref, chatrepair"),
         (("cref", ["tests"]), "parts goes with the strategy single; cref has its own parts"),
         (("single", ["hints"]), "parts hints: expected any of guidance, solution, tests"),
         (("single", [], 2), "rounds 2: the strategy single has 1"),

@@ -121,3 +121,36 @@ def test_huge_limits_are_refused(published, tmp_path, number):
         done = command.run("repair", "import", "tutorcode", folder, "-o", tmp_path / "items.jsonl")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert f"expected a positive number under {key}" in done.stderr
+
+
+def test_tiers_come_from_the_set(published, tmp_path):
+    folder = published()
+    (folder / "tiers.config").write_text("1 Sort T2\n62516 Dynamic Programming T10\n\n")
+    file = tmp_path / "items.jsonl"
+    done = command.run("repair", "import", "tutorcode", folder, "-o", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert read_items(file)[0].tier == "T10"
+    (tmp_path / "own").write_text("1 Sort T2\n")
+    done = command.run(
+        "repair", "import", "tutorcode", folder, "--tiers", tmp_path / "own", "-o", tmp_path / "b"
+    )
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"simllm: warning: {tmp_path / 'own'}: has no tier of problem 62516\n",
+    )
+    assert read_items(tmp_path / "b")[0].tier is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n", "line 1: expected a problem, its topic and its tier"),
+        ("1 A T1\n1 A T2\n", "line 2: a second tier"),
+    ],
+)
+def test_wrong_tiers(published, tmp_path, text, message):
+    folder = published()
+    (folder / "tiers.config").write_text(text)
+    done = command.run("repair", "import", "tutorcode", folder, "-o", tmp_path / "b")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr

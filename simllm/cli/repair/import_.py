@@ -16,7 +16,7 @@ WALKED = ("folder",)
 EXAMPLES = """example:
   simllm repair import tutorcode FOLDER -o items.jsonl
 The FOLDER has an item in each file NAME.json, and the tests of a problem as cases/PROBLEM/*.json: in each
-file a JSON object with input and output.
+file a JSON object with input and output. The tiers of the problems come from FOLDER/tiers.config.
 """
 
 
@@ -26,12 +26,16 @@ class Options(CommonOptions):
 
     set: str
     folder: Path
+    tiers: Path | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm repair import` to its parser."""
     command.add_argument("set", choices=("tutorcode",), help="the published set")
     command.add_argument("folder", type=Path, metavar="FOLDER", help="folder with the files of the set")
+    command.add_argument(
+        "--tiers", type=Path, metavar="FILE", help="lines of problem, topic and tier; default: tiers.config"
+    )
 
 
 def run(options: Options) -> None:
@@ -41,4 +45,4 @@ def run(options: Options) -> None:
     if options.output is not None:
         output_file.check_output(options.output, options.overwrite)
         OutputFolder(options.output).check_apart([options.folder])
-    tables.show(read_tutorcode(options.folder), options.output)
+    tables.show(read_tutorcode(options.folder, options.tiers), options.output)

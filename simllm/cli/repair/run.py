@@ -43,13 +43,22 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm repair run` to its parser."""
     command.add_argument("items", type=Path, metavar="FILE", help="JSON lines with the items")
     model_options.add_address(command)
-    command.add_argument("--strategy", metavar="NAME", help="single, multi-regenerate or cref (default)")
+    command.add_argument(
+        "--strategy", metavar="NAME", help="single, multi-regenerate, chatrepair or cref (default)"
+    )
     command.add_argument(
         "--with", dest="parts", metavar="A,B,…", help="what single adds: any of guidance,solution,tests"
     )
     command.add_argument("--attempts", type=int, metavar="N", help="attempts at each item; default: 5")
     command.add_argument("--rounds", type=int, metavar="N", help="most rounds; default: as in the strategy")
-    command.add_argument("--prompts", type=Path, metavar="DIR", help="own templates (.j2), strategies.json")
+    command.add_argument(
+        "--prompts", type=Path, metavar="DIR", help="own templates (.j2), strategies.json; or cref-paper"
+    )
+    command.add_argument(
+        "--trees",
+        metavar="NAME",
+        help="tree-sitter (default) or libclang: for the size of patches",
+    )
     command.add_argument(
         "--show-output",
         dest="shows_output",
@@ -111,7 +120,9 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")
     rows = []
-    for name, found in [("all", summary["figures"]), *summary["groups"].items()]:
+    # A data set with tiers has too many groups for a terminal.
+    parts = summary["tiers"] or summary["groups"]
+    for name, found in [("all", summary["figures"]), *parts.items()]:
         rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
         rows.append([name, found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]])
     rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
