@@ -84,7 +84,12 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> list[str]:
 
 def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> list[str]:
     comparisons = compare_runs({run.name: run.attempts for run in found})
+    trees = sorted({run.settings.trees for run in found if not run.settings.judge})
+    if len(trees) > 1:
+        comparisons.pop("RPSR", None)
     warnings = about_few_items(comparisons)
+    if len(trees) > 1:
+        warnings.append(f"runs with trees of {' and '.join(trees)}: their RPS and RPSR cannot be compared")
     for run in found:
         if run.analysis.lengths and (warning := run.analysis.lengths.warning):
             warnings.append(f"{run.name}: {warning}")

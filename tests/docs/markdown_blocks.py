@@ -13,8 +13,8 @@ The `text` block right after a block is its expected output. A line `…` in it 
 import argparse
 import contextlib
 import functools
-import io
 import importlib.util
+import io
 import os
 import re
 import runpy
