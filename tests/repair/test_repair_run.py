@@ -13,8 +13,8 @@ from simllm.errors import InputError
 from simllm.repair.experiment import RESULTS, SUMMARY
 from simllm.repair.items import drop_duplicates, read_items
 from simllm.repair.results import read_results
-from tests.chat_server import chat_server
 from simllm.repair.strategies import PROMPT_SETS
+from tests.chat_server import chat_server
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
 
