@@ -13,12 +13,13 @@ from pathlib import Path
 from simllm.code import clang_process
 from simllm.code.tree_distance import OrderedTree
 from simllm.errors import InputError
+from simllm.io.packages import missing_package
 
 
 def check_clang() -> None:
     """Check that libclang and the headers of a compiler are installed."""
     if find_spec("clang") is None:
-        raise InputError("the trees of libclang need the package libclang (pip install 'simllm[clang]')")
+        raise InputError(missing_package("libclang", "clang"))
     _headers()
 
 

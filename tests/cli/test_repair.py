@@ -77,7 +77,7 @@ def test_errors_name_the_flags(server, file, tmp_path, words, message):
 
 
 def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F811
-    items = [ITEM | {"id": name, "group": name} for name in ("all", "other")]
+    items = [ITEM | {"id": name, "description": name, "group": name} for name in ("all", "other")]
     file.write_text("".join(json.dumps(item) + "\n" for item in items))
     words = ("--base-url", f"{server.url}/v1", "--model", "M", "--attempts", "1", "-o", tmp_path / "run")
     done = command.run("repair", "run", file, *words)

@@ -5,6 +5,7 @@ A comment on the line above a block gives its options:
     <!-- block: slow -->                       is run only with the slow tests
     <!-- block: exit 2 -->                     must exit with this status
     <!-- block: needs bwrap -->                is not run without bubblewrap, unless REQUIRE_BWRAP=1
+    <!-- block: needs libclang -->            is not run without the package libclang
     <!-- block: not run, needs SLURM -->       is not run; its commands are parsed
 
 The `text` block right after a block is its expected output. A line `…` in it matches any lines.
