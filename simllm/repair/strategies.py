@@ -59,6 +59,8 @@ def load_prompts(folder: Path | None = None) -> Prompts:
         if folder.exists():
             raise OptionError("{prompts} {name}: a set of simllm, and a folder here; rename it", name=folder)
         folder = _INCLUDED / folder
+    elif folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: is no folder with prompts, and no set of them: {', '.join(PROMPT_SETS)}")
     # Texts, not paths, because the settings of a run record them.
     texts = included = _read(_INCLUDED)
     if folder is not None:

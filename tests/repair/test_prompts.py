@@ -246,7 +246,7 @@ def test_an_own_part_replaces_the_included_part_of_all_messages(tmp_path):
 def test_a_folder_without_prompts_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no template"):
         load_prompts(tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is no folder with prompts"):
         load_prompts(tmp_path / "none")
 
 

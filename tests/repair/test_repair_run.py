@@ -155,7 +155,7 @@ NO_ENDPOINT = {"model": None, "base_url": None, "retries": None}
         ({"parts": "hints"}, "^parts hints: expected any of guidance, solution, tests"),
         ({"judge": "no-such", "bar": 1.0}, "line 1: missing key reference"),
         ({"compare": "loose"}, "comparison 'loose': expected one of"),
-        ({"prompts": "none"}, "none: cannot be read"),
+        ({"prompts": "none"}, "none: is no folder with prompts, and no set of them: cref-paper"),
         (NO_ENDPOINT | {"replay": "none"}, "none: has no settings.json; expected the folder of a run"),
         (NO_ENDPOINT | {"replay": "run", "model": "M"}, "^model goes with an endpoint; replay uses"),
         (NO_ENDPOINT | {"replay": "run", "base_url": "http://localhost"}, "^base_url goes with an endpoint"),
@@ -505,7 +505,7 @@ def test_patches_on_the_trees_of_libclang(server, write_items, tmp_path):
     [
         ({"trees": "libclang"}, "trees libclang measures C\\+\\+ alone; item next has the language python"),
         ({"trees": "clang"}, "trees 'clang': expected tree-sitter or libclang|trees clang: expected"),
-        ({"prompts": "cref-papers"}, "cref-papers: cannot be read"),
+        ({"prompts": "cref-papers"}, "cref-papers: is no folder with prompts"),
         ({"strategy": "chatrepair", "parts": "tests"}, "goes with the strategy single"),
     ],
 )
