@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 
 import numpy as np
@@ -182,8 +182,9 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
     # All systems share their resamples, because the tests are paired.
     means = resampled_means(values, random)
     pairs = list(combinations(range(len(names)), 2))
-    bootstrap = holm([bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs])
-    permutation = holm([sign_flip_p(values[a] - values[b], random) for a, b in pairs])
+    bootstrap = [bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs]
+    permutation = [sign_flip_p(values[a] - values[b], random) for a, b in pairs]
+    corrected = zip(pairs, holm(bootstrap), holm(permutation), strict=True)
     return Comparison(
         [System(name, float(values[i].mean()), *interval(means[:, i], n)) for i, name in enumerate(names)],
         [
@@ -191,7 +192,7 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
                 names[a], names[b], float((values[a] - values[b]).mean()),
                 *interval(means[:, a] - means[:, b], n), by_bootstrap, by_permutation,
             )
-            for (a, b), by_bootstrap, by_permutation in zip(pairs, bootstrap, permutation, strict=True)
+            for (a, b), by_bootstrap, by_permutation in corrected
         ],
         (np.sign(values[:, None] - values[None]).mean(-1) + 1) / 2,
         n,
@@ -209,6 +210,7 @@ def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
             yield f"{a} and {b} have the same scores on all items; are they the same texts?"
 
 
+@cache
 def _few_items(n: int) -> str:
     """Return a warning if n items are too few for any significant difference, otherwise ""."""
     least = least_p(n)  # of both tests

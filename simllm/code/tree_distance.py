@@ -1,10 +1,11 @@
-"""Syntax trees as ordered trees, and their edit distance by the algorithm of Zhang and Shasha."""
+"""Syntax trees as ordered trees, their edit distance (Zhang and Shasha), and the size of a patch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -329,3 +330,33 @@ def _fill(
             best[columns.is_first[part]] = 2 * largest
             table[row, part] = columns.running_minimum(np.minimum(deleted[part], best), part)
             distances[node][nodes[path]] = table[row, part][path]
+
+
+LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
+_CACHED = 8192  # sizes; scores and corpus values need the same ones
+
+
+@dataclass(frozen=True)
+class PatchSize:
+    """The size of a patch, measured on the syntax trees of the code before and after the patch.
+
+    Attributes:
+        edits: The tree edit distance: the number of nodes that are inserted, deleted or renamed.
+        nodes: The number of nodes of the tree before the patch.
+        larger: The number of nodes of the larger of the two trees.
+    """
+
+    edits: int
+    nodes: int
+    larger: int
+
+
+@lru_cache(_CACHED)
+def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
+    """Measure the patch from a source to a candidate; None if a tree is too large, or too slow to parse."""
+    try:
+        a, b = syntax_trees([source, candidate], language)
+    except TimeoutError:
+        return None
+    larger = max(len(a), len(b))
+    return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)

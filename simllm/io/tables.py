@@ -49,9 +49,11 @@ _MOST_CHARACTERS = 40  # in a figure or in the header of a column
 
 def label(text: str) -> str:
     """Put a name on one line without control characters; "(blank)" if nothing is left."""
-    # Format characters (Cf) join emoji and mark the direction of writing; they change no line.
-    shown = "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in encodable(text))
-    return " ".join(shown.split()) or "(blank)"
+    if not text.isprintable():  # neither are the surrogates that UTF-8 cannot encode
+        # Format characters (Cf) join emoji and mark the direction of writing; they change no line.
+        shown = (c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in encodable(text))
+        text = "".join(shown)
+    return " ".join(text.split()) or "(blank)"
 
 
 def short_label(text: str) -> str:

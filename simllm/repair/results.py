@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.code.tree_distance import PatchSize, patch_size
 from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io.reading import build
 from simllm.llm.model import content_hash
 from simllm.llm.records import KeptValues
-from simllm.metrics.code.trees import PatchSize, clang_patch_size, patch_size, ratio_of_sizes
+from simllm.metrics.code.trees import clang_patch_size, ratio_of_sizes
 from simllm.repair.items import RepairItem
 from simllm.stats.classification import average_pass_rate, pass_at_k
 from simllm.stats.resampling import SEED, interval, resampled_means

@@ -91,19 +91,19 @@ def test_deep_nesting_is_no_error():
     ],
 )  # fmt: skip
 def test_data_flow_of_python(code, items):
-    assert data_flow(parse(code), "python") == items
+    assert data_flow(parse(code), code.encode(), "python") == items
 
 
 def test_branches_unite_where_a_name_was_set():
     code = "if c:\n    a = 1\nelse:\n    a = 2\nb = a\n"
-    walker = _PythonWalker(parse(code))
+    walker = _PythonWalker(code.encode())
     walker.walk(parse(code), {}, 0)
     places = [place for place in range(len(code)) if code.startswith("a ", place)]
     assert walker.links[code.rindex("a")].sources == {"comesFrom": dict.fromkeys(places, "a")}
 
 
 def test_other_languages_have_no_data_flow():
-    assert data_flow(parse("int a = 1;", "java"), "go") == []
+    assert data_flow(parse("int a = 1;", "java"), b"int a = 1;", "go") == []
 
 
 def test_renamed_variables_keep_syntax_and_data_flow():

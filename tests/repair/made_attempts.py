@@ -1,6 +1,6 @@
 """Attempts to repair a program, made for the tests of figures."""
 
-from simllm.metrics.code.trees import PatchSize
+from simllm.code.tree_distance import PatchSize
 from simllm.repair.results import AttemptResult, RoundResult
 
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from simllm.code.reply import code_of_reply
-from simllm.code.tree_distance import syntax_tree, tree_edit_distance
+from simllm.code.tree_distance import PatchSize, syntax_tree, tree_edit_distance
 from simllm.execution.limits import Limits
 from simllm.execution.program_verdicts import JudgeTest, judge
-from simllm.metrics.code.trees import PatchSize, ratio_of_sizes
+from simllm.metrics.code.trees import ratio_of_sizes
 from simllm.stats.classification import average_pass_rate, pass_at_k
 from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)
 

@@ -273,6 +273,7 @@ LANGUAGE_OF_SUFFIX = {
 }
 
 
+@cache
 def find_language(name: str) -> Language:
     """Return the rules of a language that a user named; InputError lists the supported languages."""
     try:

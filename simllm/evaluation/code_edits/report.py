@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.io.tables import escape_latex, format_number, format_p_value, latex_table, short_label
 from simllm.metrics import registry
 from simllm.metrics.code.similarity import edits
+from simllm.metrics.interface import Example
 
 KIND = ReportKind(
     "a report on code edits",
@@ -30,11 +32,14 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
     """Write `report.html`, `edits.json` and `tables.tex`, and replace an earlier report."""
     page = {
         "study": study,
+        "metrics": [f"{name} ↓" if registry.lower_is_better(name) else name for name in study.comparisons],
+        "means": format_means(study),
+        "figures": format_figures(study),
+        "differences": format_differences(study),
+        "best": _format_best(study),
         "figure": _figure(study),
         "conclusions": write_conclusions(study),
         "examples": choose_examples(study),
-        "lower_is_better": registry.lower_is_better,
-        "cell": format_cell,
     }
     write_report(folder, KIND, command, numbers(study), page, latex=latex(study))
 
@@ -65,24 +70,59 @@ def numbers(study: EditStudy) -> dict[str, Any]:
 def latex(study: EditStudy) -> list[str]:
     """Return a table of mean scores with intervals, and one of `EditStudy.summaries`."""
     header = ["System", *map(escape_latex, study.comparisons)]
-    rows = []
-    for place, system in enumerate(study.systems):
-        found = [comparison.systems[place] for comparison in study.comparisons.values()]
-        cells = [
-            f"{format_number(one.mean)} [{format_number(one.low)}, {format_number(one.high)}]"
-            for one in found
-        ]
-        rows.append([escape_latex(short_label(system.name)), *cells])
-    # The first system has all keys; the baseline, which comes last, has no TOP-k.
-    keys = list(next(iter(study.summaries.values())))
-    others = [
-        [escape_latex(short_label(name)), *(format_cell(figures.get(key)) for key in keys)]
-        for name, figures in study.summaries.items()
+    rows = [
+        [escape_latex(short_label(name)), *(f"{mean} [{low}, {high}]" for mean, low, high in cells)]
+        for name, cells in format_means(study).items()
     ]
+    keys, figures = format_figures(study)
+    others = [[escape_latex(short_label(name)), *cells] for name, cells in figures.items()]
     return [
         latex_table("Means and 95\\% intervals.", "edits", header, rows),
         latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
     ]
+
+
+def format_means(study: EditStudy) -> dict[str, list[tuple[str, str, str]]]:
+    """Format for each system the mean by each metric, with the lower and the upper end of its interval."""
+    return {
+        system.name: [
+            (format_number(one.mean), format_number(one.low), format_number(one.high))
+            for one in (found.systems[place] for found in study.comparisons.values())
+        ]
+        for place, system in enumerate(study.systems)
+    }
+
+
+def format_figures(study: EditStudy) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the names of the figures in `EditStudy.summaries`, and each system's figures as texts."""
+    # The first system has all keys; the baseline, which comes last, has no TOP-k.
+    keys = list(next(iter(study.summaries.values())))
+    return keys, {
+        name: [format_cell(figures.get(key)) for key in keys] for name, figures in study.summaries.items()
+    }
+
+
+def format_differences(study: EditStudy) -> dict[str, list[tuple[str, ...]]]:
+    """Format for each metric the pairs of systems: their names, the difference, the ends of its interval, and
+    the p-values by permutation and bootstrap.
+    """
+    return {
+        name: [
+            (
+                one.a, one.b, *map(format_number, (one.difference, one.low, one.high)),
+                *map(format_p_value, (one.permutation_p, one.bootstrap_p)),
+            )
+            for one in found.differences
+        ]
+        for name, found in study.comparisons.items()
+    }  # fmt: skip
+
+
+def _format_best(study: EditStudy) -> dict[str, list[str]]:
+    return {
+        family: [format_number(best[name]) for name in study.comparisons]
+        for family, best in study.best.items()
+    }
 
 
 def format_cell(value: float | None) -> str:
@@ -93,8 +133,9 @@ def format_cell(value: float | None) -> str:
 def write_conclusions(study: EditStudy) -> list[str]:
     """Write for each metric the best system, and whether it is significantly better than the second best."""
     sentences = []
+    lower = set(filter(registry.lower_is_better, study.comparisons))
     for name, found in study.comparisons.items():
-        sign = -1 if registry.lower_is_better(name) else 1
+        sign = -1 if name in lower else 1
         # An unchanged source has the smallest patch, but mends nothing.
         ranked = sorted(
             (one for one in found.systems if one.name != UNCHANGED), key=lambda one: -sign * one.mean
@@ -141,28 +182,34 @@ def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
     scores = np.nan_to_num(np.stack([system.scores[name] for system in systems]))
     spread = np.ptp(scores, axis=0) if len(systems) > 1 else -scores[0]
     chosen = np.argsort(-spread, kind="stable")[:_MOST_EXAMPLES]
-    return [(study.ids[i], _columns(study, study.ids[i], name, i)) for i in chosen]
+    shown = [
+        [f"{system.name}, {name} {format_number(float(system.scores[name][i]))}" for system in systems]
+        for i in chosen
+    ]
+    first = [[system.attempts[study.ids[i]][0].example for system in systems] for i in chosen]
+    return [
+        (study.ids[i], _columns(titles, examples))
+        for i, titles, examples in zip(chosen, shown, first, strict=True)
+    ]
 
 
-def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
-    """List the reference's edit and each system's first edit of the item with a number in the study."""
-    columns: list[EditColumn] = []
-    for system in study.systems:
-        if system.name != UNCHANGED:
-            found = edits(system.attempts[id_][0].example)
-            if not columns:
-                columns.append(EditColumn("reference", [(line, False) for line in found.reference]))
-            # Indentation is left out, as a moved line is the same edit.
-            known = {line[0] + line[1:].strip() for line in found.reference}
-            score = format_number(float(system.scores[metric][number]))
-            lines = [(line, line[0] + line[1:].strip() in known) for line in found.candidate]
-            columns.append(EditColumn(f"{system.name}, {metric} {score}", lines))
+def _columns(titles: Sequence[str], examples: Sequence[Example]) -> list[EditColumn]:
+    """List the reference's edit of an item, and the edit of each system with its title."""
+    found = [edits(example) for example in examples]
+    columns = [EditColumn("reference", [(line, False) for line in found[0].reference])]
+    for title, edit in zip(titles, found, strict=True):
+        # Indentation is left out, as a moved line is the same edit.
+        known = {line[0] + line[1:].strip() for line in edit.reference}
+        lines = [(line, line[0] + line[1:].strip() in known) for line in edit.candidate]
+        columns.append(EditColumn(title, lines))
     return columns
 
 
 def _figure(study: EditStudy) -> str:
     """Draw each system's mean score with its 95% interval, in one panel for each metric; return the SVG."""
     shown = list(study.comparisons.items())[:_MOST_PANELS]
+    lower = set(filter(registry.lower_is_better, study.comparisons))
+    names = [short_label(system.name) for system in study.systems]
     with style():
         figure = Figure(figsize=(9, 0.9 + 0.28 * len(study.systems) * math.ceil(len(shown) / 2)))
         panels = figure.subplots(math.ceil(len(shown) / 2), 2, squeeze=False).ravel()
@@ -173,8 +220,8 @@ def _figure(study: EditStudy) -> str:
             places = np.arange(len(means))[::-1]
             colors = [GREY if one.name == UNCHANGED else BLUE for one in found.systems]
             axes.barh(places, means, xerr=around.clip(0), color=colors, ecolor=INK, height=0.6)
-            axes.set_yticks(places, [short_label(one.name) for one in found.systems])
-            remark = " (lower is better)" if registry.lower_is_better(name) else ""
+            axes.set_yticks(places, names)
+            remark = " (lower is better)" if name in lower else ""
             axes.set_title(name + remark, fontsize=9)
             axes.spines[["top", "right"]].set_visible(False)
         for axes in panels[len(shown) :]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ _EASY = 2  # largest number of lines that the reference of an easy item inserts
 _SPACE = re.compile(r"\s+")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attempt:
     """A candidate of one system for one item.
 
@@ -38,13 +39,15 @@ class Attempt:
         example: The candidate, with source and reference.
         has_code: False if the candidate is empty because the system's reply had no code.
         is_ambiguous: True if several blocks of code in the system's reply fit equally well.
+        is_tested: Whether the line has a test result.
         passed: Whether the candidate solves the item.
     """
 
     example: Example
-    has_code: bool
-    is_ambiguous: bool
-    passed: bool
+    has_code: bool = True
+    is_ambiguous: bool = False
+    is_tested: bool = False
+    passed: bool = False
 
 
 @dataclass
@@ -91,7 +94,7 @@ class EditStudy:
     easy: list[bool]
     replies: dict[str, Any]
 
-    @property
+    @cached_property
     def warnings(self) -> list[str]:
         """Reasons why the figures mean little, such as too few items."""
         return about_few_items(self.comparisons)
@@ -119,6 +122,7 @@ def run_study(
             raise InputError(f"metric {name!r}: expected a metric for code")
     ids = list(systems[0].attempts)
     systems.append(_unchanged(systems[0]))
+    _judge_untested(systems)
     # The baseline is scored like a system, but does not count where systems are counted.
     real = systems[:-1]
     for system in real:
@@ -160,8 +164,9 @@ def _read_systems(
     items: list[CodeItem] = []
     named_by_file: dict[str, Path] = {}
     for path in paths:
+        name_of_file = label(Path(path.name.removesuffix(".gz")).stem)
         for item in read_items(path, CodeFields(id="id"), language, True, as_published):
-            family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
+            family = label(str(item.row["system"])) if "system" in item.row else name_of_file
             # Two files of one name in different folders would become one system.
             if "system" not in item.row and named_by_file.setdefault(family, path) != path:
                 other = named_by_file[family]
@@ -194,8 +199,7 @@ def _attempt(item: CodeItem) -> Attempt:
     passed: Any = item.row.get("passed")
     if passed not in (None, 0, 1):
         raise InputError(f'{item.where}: expected true or false under "passed"')
-    is_right = exact_matches([item.example]) == [1] if passed is None else bool(passed)
-    return Attempt(item.example, item.has_code, item.is_ambiguous, is_right)
+    return Attempt(item.example, item.has_code, item.is_ambiguous, passed is not None, bool(passed))
 
 
 def _unchanged(system: System) -> System:
@@ -204,8 +208,17 @@ def _unchanged(system: System) -> System:
     for id_, (one, *_) in system.attempts.items():
         old = one.example
         example = Example(old.source or "", old.reference, old.source, old.language)
-        attempts[id_] = [Attempt(example, True, False, exact_matches([example]) == [1])]
+        attempts[id_] = [Attempt(example)]
     return System(UNCHANGED, UNCHANGED, attempts)
+
+
+def _judge_untested(systems: Sequence[System]) -> None:
+    """Let attempts without a test result pass if they equal the reference."""
+    flat = [attempt for system in systems for each in system.attempts.values() for attempt in each]
+    untested = [attempt for attempt in flat if not attempt.is_tested]
+    matches = exact_matches([attempt.example for attempt in untested])
+    for attempt, value in zip(untested, matches, strict=True):
+        attempt.passed = value == 1
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:

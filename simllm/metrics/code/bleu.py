@@ -11,6 +11,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
@@ -186,10 +187,12 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
     found = dict.fromkeys((each.language or "", each.source, each.reference) for each in examples)
     for language, _, reference in found:
         references.setdefault(language, []).append(reference)
-    return {
-        language: frozenset(ngram for ngram, _ in count_shared(texts, language))
-        for language, texts in references.items()
-    }
+    return {language: _shared_of_texts(tuple(texts), language) for language, texts in references.items()}
+
+
+@lru_cache(32)  # the corpus value of each system has the same references as the scores
+def _shared_of_texts(texts: tuple[str, ...], language: str) -> frozenset[NGram]:
+    return frozenset(ngram for ngram, _ in count_shared(texts, language))
 
 
 def _warn_if_few(shared: SharedNGrams) -> None:

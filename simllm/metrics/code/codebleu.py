@@ -63,10 +63,11 @@ def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
     TimeoutError if parsing takes too long.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
-    roots = [find_language(language).parse(text.encode(errors="replace")) for text in (candidate, reference)]
+    codes = [text.encode(errors="replace") for text in (candidate, reference)]
+    roots = [find_language(language).parse(code) for code in codes]
     flow: float | None = None
-    if expected_items := data_flow(roots[1], language):
-        common = Counter(data_flow(roots[0], language)) & Counter(expected_items)
+    if expected_items := data_flow(roots[1], codes[1], language):
+        common = Counter(data_flow(roots[0], codes[0], language)) & Counter(expected_items)
         flow = common.total() / len(expected_items)
     return CodeBleuParts(
         1.0 if tokens == expected else _bleu(tokens, expected),

@@ -27,8 +27,8 @@ _DEEPEST = 150  # levels of the syntax tree that are visited; deeper nodes are i
 _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops are visited once
 
 
-def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the data flow of code; the list is empty for languages other than "java" and "python".
+def data_flow(root: Node, code: bytes, language: str) -> list[Item]:
+    """Extract the data flow of code from its syntax tree; empty for languages other than "java" and "python".
 
     Names become var_0, var_1 and so on; sources are numbered before the name that gets their value. In
     Python, `x = y` gives `("var_1", "computedFrom", ("var_0",))` for x and `("var_0", "comesFrom", ())` for
@@ -36,7 +36,7 @@ def data_flow(root: Node, language: str) -> list[Item]:
     """
     if language not in _WALKERS:
         return []
-    walker = _WALKERS[language](root)
+    walker = _WALKERS[language](code)
     walker.walk(root, {}, 0)
     return _normalize(walker.links)
 
@@ -75,10 +75,10 @@ class _Walker:
         links: The sources of each occurrence, keyed by its place.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, code: bytes) -> None:
         self.links: dict[int, _Links] = {}
-        # Read once: for each `node.text`, tree-sitter calls back into Python.
-        self._code, self._begin = root.text or b"", root.start_byte
+        # Slices of the code are read: for each `node.text`, tree-sitter calls back into Python.
+        self._code = code
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
@@ -129,9 +129,7 @@ class _Walker:
     def _name(self, leaf: Node) -> str:
         """Return the name or literal at a leaf; "" for a keyword, an operator or a punctuation mark."""
         # tree-sitter names the type of a keyword or a mark by its text.
-        text = self._code[leaf.start_byte - self._begin : leaf.end_byte - self._begin].decode(
-            errors="replace"
-        )
+        text = self._code[leaf.start_byte : leaf.end_byte].decode(errors="replace")
         return "" if text == leaf.type else text
 
     def _named_leaves(self, node: Node) -> list[Node]:

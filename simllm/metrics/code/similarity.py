@@ -18,7 +18,7 @@ from simllm.metrics.code.code_metric import CodeScorer, Items
 from simllm.metrics.interface import Example
 from simllm.metrics.text import words
 
-_CACHED = 1024  # edits; several metrics score the same examples
+_CACHED = 4096  # examples; several metrics score the same ones
 Lines = tuple[list[str], list[str]]  # lines of the candidate, and lines of the reference
 LinesOf = Callable[[Sequence[Example]], list[Lines]]
 
@@ -45,21 +45,27 @@ class Edits:
 
 
 @lru_cache(_CACHED)
+def _whole(example: Example) -> Lines:
+    """Return the lines of the normal forms of an example's candidate and reference."""
+    candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
+    return candidate, reference
+
+
+@lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
     """Find the edited lines of an example's candidate and of its reference."""
-    language = example.language or ""
-    pair = normal_forms([example.candidate, example.reference], language)
+    whole = _whole(example)
     # Equal normal forms must have equal edits, even if the source does not parse, so that layout counts.
-    own = example.reference if pair[0] == pair[1] else example.candidate
-    source, candidate, reference = normal_forms([example.source or "", own, example.reference], language)
+    own = example.reference if whole[0] == whole[1] else example.candidate
+    texts = [example.source or "", own, example.reference]
+    source, candidate, reference = normal_forms(texts, example.language or "")
     no_code = bool(reference) and not candidate
     return Edits(line_edit(source, candidate), line_edit(source, reference), no_code)
 
 
 def whole_lines(examples: Sequence[Example]) -> list[Lines]:
     """Return the lines of the normal forms of each candidate and reference."""
-    forms = [normal_forms([one.candidate, one.reference], one.language or "") for one in examples]
-    return [(candidate, reference) for candidate, reference in forms]
+    return list(map(_whole, examples))
 
 
 def edited_lines(examples: Sequence[Example]) -> list[Lines]:

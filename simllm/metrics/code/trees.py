@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from simllm.code.clang_trees import clang_tree
-from simllm.code.tree_distance import syntax_trees, tree_edit_distance
+from simllm.code.tree_distance import LARGEST_TREE, PatchSize, patch_size, tree_edit_distance
 from simllm.metrics.code.code_metric import CodeScorer, Items
 from simllm.metrics.code.similarity import Pair, compare, whole_lines
 from simllm.metrics.interface import Example
-
-_CACHED = 1024  # sizes; the candidates of an item share the patch of the reference
-LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
 
 
 def load_tree_similarity(argument: str) -> CodeScorer:
@@ -31,15 +27,10 @@ def load_tree_similarity(argument: str) -> CodeScorer:
     largest = int(argument or LARGEST_TREE)
 
     def score(pairs: Sequence[Pair]) -> list[float]:
-        return [_tree_similarity(*one, largest) for one in pairs]
+        sizes = [patch_size(*one, largest) for one in pairs]
+        return [max(1 - size.edits / size.larger, 0.0) if size else math.nan for size in sizes]
 
     return CodeScorer(lambda examples: compare(examples, whole_lines, score))
-
-
-def _tree_similarity(candidate: str, reference: str, language: str, largest: int) -> float:
-    """Compute the similarity of two trees; NaN if a tree has more than `largest` nodes."""
-    size = patch_size(candidate, reference, language, largest)
-    return max(1 - size.edits / size.larger, 0.0) if size else math.nan
 
 
 def load_patch_size(argument: str, ratio: bool) -> CodeScorer:
@@ -47,39 +38,23 @@ def load_patch_size(argument: str, ratio: bool) -> CodeScorer:
     largest = int(argument or LARGEST_TREE)
     if ratio:
         return CodeScorer(
-            lambda examples: [_relative_patch_size_ratio(example, largest) for example in examples],
+            lambda examples: _relative_patch_size_ratios(examples, largest),
             lambda items: _corpus_patch_size_ratio(items, largest),
         )
-    return CodeScorer(lambda examples: [_relative_patch_size(example, largest) for example in examples])
+    return CodeScorer(lambda examples: _relative_patch_sizes(examples, largest))
 
 
-@dataclass(frozen=True)
-class PatchSize:
-    """The size of a patch, measured on the syntax trees of the code before and after the patch.
-
-    Attributes:
-        edits: The tree edit distance: the number of nodes that are inserted, deleted or renamed.
-        nodes: The number of nodes of the tree before the patch.
-        larger: The number of nodes of the larger of the two trees.
-    """
-
-    edits: int
-    nodes: int
-    larger: int
+def _made(examples: Sequence[Example], largest: int) -> list[PatchSize | None]:
+    """Measure the patches from the sources to the candidates."""
+    return [patch_size(one.source or "", one.candidate, one.language or "", largest) for one in examples]
 
 
-@lru_cache(_CACHED)
-def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
-    """Measure the patch from a source to a candidate; None if a tree is too large, or too slow to parse."""
-    try:
-        a, b = syntax_trees([source, candidate], language)
-    except TimeoutError:
-        return None
-    larger = max(len(a), len(b))
-    return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
+def _expected(examples: Sequence[Example], largest: int) -> list[PatchSize | None]:
+    """Measure the patches from the sources to the references."""
+    return [patch_size(one.source or "", one.reference, one.language or "", largest) for one in examples]
 
 
-@lru_cache(_CACHED)
+@lru_cache(1024)
 def clang_patch_size(source: str, candidate: str, largest: int = LARGEST_TREE) -> PatchSize | None:
     """Measure a patch of C++ as CREF's published code does, on the trees of libclang; None as `patch_size`.
 
@@ -92,28 +67,25 @@ def clang_patch_size(source: str, candidate: str, largest: int = LARGEST_TREE) -
     return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
 
 
-def _relative_patch_size(example: Example, largest: int) -> float:
-    """Compute RPS; NaN if a tree is too large."""
-    size = patch_size(example.source or "", example.candidate, example.language or "", largest)
-    return size.edits / size.nodes if size else math.nan
+def _relative_patch_sizes(examples: Sequence[Example], largest: int) -> list[float]:
+    """Compute RPS; NaN where a tree is too large."""
+    return [size.edits / size.nodes if size else math.nan for size in _made(examples, largest)]
 
 
-def _relative_patch_size_ratio(example: Example, largest: int) -> float:
-    """Compute RPSR; NaN if source and reference have equal trees, or if a tree is too large."""
-    source, language = example.source or "", example.language or ""
-    expected = patch_size(source, example.reference, language, largest)
-    size = patch_size(source, example.candidate, language, largest)
-    return size.edits / expected.edits if size and expected and expected.edits else math.nan
+def _relative_patch_size_ratios(examples: Sequence[Example], largest: int) -> list[float]:
+    """Compute RPSR; NaN where source and reference have equal trees, or where a tree is too large."""
+    return [
+        size.edits / expected.edits if size and expected and expected.edits else math.nan
+        for size, expected in zip(_made(examples, largest), _expected(examples, largest), strict=True)
+    ]
 
 
 def _corpus_patch_size_ratio(items: Items, largest: int) -> float:
     """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published (see `ratio_of_sizes`)."""
-    sizes = []
-    for examples in items:
-        source, language = examples[0].source or "", examples[0].language or ""
-        made = [patch_size(source, one.candidate, language, largest) for one in examples]
-        sizes.append((made, patch_size(source, examples[0].reference, language, largest)))
-    return ratio_of_sizes(sizes)
+    references = _expected([examples[0] for examples in items], largest)
+    return ratio_of_sizes(
+        (_made(examples, largest), expected) for examples, expected in zip(items, references, strict=True)
+    )
 
 
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
