@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.io import output_file, ray_cluster, tables
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
@@ -76,7 +76,7 @@ class ShardScorer:
             frequencies=Frequencies.load(Path(settings.frequencies)) if settings.frequencies else None,
         )
         if self.metric.by_token and self.metric.frequencies is None:
-            raise InputError("token-level similarities of several files need --frequencies FILE")
+            raise OptionError("token-level similarities of several files need {frequencies} FILE")
         self.metric.no_scores.on(settings.scale)  # a wrong scale is refused now, not after an hour
 
     @property

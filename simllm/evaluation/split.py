@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.evaluation.classifiers.labels import label_key
 from simllm.io.tables import list_some, short_label
 
@@ -62,14 +62,14 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
         if (empty := rows[name].isna()).any():
             raise InputError(f"row {int(empty.to_numpy().argmax()) + 1}: nothing under {name}")
     if plan.method == "leave-one-out" and (plan.group or plan.stratify):
-        raise InputError("leave-one-out takes neither --group nor --stratify")
+        raise OptionError("leave-one-out takes neither {group} nor {stratify}")
     if plan.method == "leave-one-group-out" and plan.stratify:
-        raise InputError("leave-one-group-out takes no --stratify")
+        raise OptionError("leave-one-group-out takes no {stratify}")
     # Rows of one item in two parts would be a leak: the model has seen the test item.
     if plan.group is None and "item" in rows and rows["item"].duplicated().any():
-        raise InputError("an item stands in several rows; keep its rows together by --group item")
+        raise OptionError("an item stands in several rows; keep its rows together by {group} item")
     if plan.method == "leave-one-group-out" and plan.group is None:
-        raise InputError("leave-one-group-out needs --group: the column with the groups")
+        raise OptionError("leave-one-group-out needs {group}: the column with the groups")
     if plan.method == "holdout":
         return _hold_out(rows, plan)
     return Series(_folds(rows, plan) + 1, rows.index).astype(str)

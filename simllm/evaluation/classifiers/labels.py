@@ -16,7 +16,7 @@ from decimal import Decimal
 import numpy as np
 from pandas import DataFrame
 
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 
 _NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 # Punctuation, quotation marks and emphasis; not + - # / % and the like, which tell C++ from C.
@@ -139,7 +139,8 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
         positive = find_class(positive, classes)
     if positive is None:
         if len(classes) < 3:
-            raise InputError(f"the classes are {', '.join(classes)}; name the positive one by --positive")
+            message = "the classes are {classes}; name the positive one by {positive}"
+            raise OptionError(message, classes=", ".join(classes))
         return rows, classes
     if positive not in classes:
         raise InputError(f"no row has the positive class {positive}; the classes are {', '.join(classes)}")

@@ -17,7 +17,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.array_types import Floats
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.evaluation.classifiers import formats
 from simllm.evaluation.classifiers.labels import INVENTED, MISSING, OF_CLASS, Spelling, find_class, unify
 from simllm.io import reading
@@ -188,19 +188,24 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
     names = {}
     for name, actual in columns.items():
         if name not in COLUMNS:
-            raise InputError(f"--columns {name}={actual}: unknown column {name}; known: {', '.join(COLUMNS)}")
+            message = "{columns} {name}={actual}: unknown column {name}; known: {known}"
+            raise OptionError(message, name=name, actual=actual, known=", ".join(COLUMNS))
         if actual not in rows:
             raise InputError(f"{path}: no column {actual}; it has {_names(rows)}")
         if name in rows and actual != name:
-            raise InputError(f"{path}: has a column {name}, which --columns {name}={actual} would replace")
+            message = "{path}: has a column {name}, which {columns} {name}={actual} would replace"
+            raise OptionError(message, path=path, name=name, actual=actual)
         names[actual] = name
     rows = formats.rename(rows.rename(columns=names))
     for name in ("item", "gold"):
         if name not in rows:
             raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
     if "predicted" not in rows and not has_threshold:
-        advice = "--threshold makes labels from probability or score"
-        raise InputError(f"{path}: no column predicted; it has {_names(rows)}. {advice}")
+        raise OptionError(
+            "{path}: no column predicted; it has {names}. {threshold} makes labels from probability or score",
+            path=path,
+            names=_names(rows),
+        )
     for name in rows.columns.difference([*COLUMNS, PLACE]):
         # A misspelt column would silently become a column of groups.
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
@@ -287,17 +292,18 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
     """Return the predicted labels; missing ones are made from probabilities or scores, if possible."""
     if not math.isfinite(threshold):
-        raise InputError(f"--threshold {threshold}: expected a number")
+        raise OptionError("{threshold} {number}: expected a number", number=threshold)
     if positive is None:
-        raise InputError("--threshold needs --positive: the class of rows from the threshold on")
+        raise OptionError("{threshold} needs {positive}: the class of rows from the threshold on")
     if rows["predicted"].notna().all():
-        raise InputError("--threshold has no effect: every row has a predicted label already")
+        raise OptionError("{threshold} has no effect: every row has a predicted label already")
     positive = find_class(positive, set(rows["gold"]))
     if positive not in set(rows["gold"]):
         raise InputError(f"no row has the gold {positive}, which is the positive class")
     others = sorted(set(rows["gold"]) - {positive})
     if len(others) != 1:
-        raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
+        message = "{threshold} needs two classes, but the rows have {classes}"
+        raise OptionError(message, classes=", ".join([positive, *others]))
     values = rows["probability"].fillna(rows["score"])
     made = Series(np.where(values >= threshold, positive, others[0]), rows.index).where(values.notna(), None)
     return rows["predicted"].where(rows["predicted"].notna(), made)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from simllm.array_types import Floats
-from simllm.errors import InputError
+from simllm.errors import InputError, OptionError
 from simllm.evaluation.metamorphic.results import ItemOutcome
 from simllm.io import tables
 from simllm.stats.significance import rank_correlation
@@ -31,7 +31,7 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
     try:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     except ImportError:
-        raise InputError("--nll-model needs the package transformers") from None
+        raise OptionError("{nll_model} needs the package transformers") from None
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a causal language model")
     # The folder is not trusted: no code of it, no pickled weights, and no network.
