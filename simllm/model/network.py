@@ -14,12 +14,14 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from simllm.array_types import AnyFloats
@@ -350,3 +352,23 @@ class MeaningHead(nn.Module):
         # No division by zero: every text has at least the tokens <s> and </s>.
         mean = (x * kept).sum(1) / kept.sum(1)
         return torch.cat([mean, x.masked_fill(~kept, torch.finfo(x.dtype).min).amax(1)], dim=-1)
+
+
+N = TypeVar("N", bound=nn.Module)
+
+
+class _NoInitialWeights(TorchFunctionMode):
+    """Skips the functions of `torch.nn.init`, which take a second without memory to write to."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def on_meta(build: Callable[[], N]) -> N:
+    """Build a network without memory for its weights, which are read from a file afterwards."""
+    with torch.device("meta"), _NoInitialWeights():
+        return build()

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from simllm.array_types import Floats32
 from simllm.errors import InputError
@@ -27,7 +26,7 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import default_model as default_model  # there, because it needs no torch
 from simllm.io.reading import build, read_json, shown
 from simllm.model.config import HeadConfig, ModelConfig, ScoreScale
-from simllm.model.network import Encoder, MeaningHead
+from simllm.model.network import Encoder, MeaningHead, on_meta
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 
@@ -105,8 +104,6 @@ SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
 _TYPES = {"F16", "BF16", "F32", "F64"}
 _DAMAGED = (SafetensorError, OSError, ValueError, MemoryError, RuntimeError)
 
-N = TypeVar("N", bound=nn.Module)
-
 
 def weight_files(folder: Path) -> list[Path]:
     """List a model folder's weight files, sorted; raise InputError if one is missing."""
@@ -157,23 +154,6 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
         except _DAMAGED as error:
             raise InputError(f"{file}: damaged ({error})") from None
     return weights
-
-
-class _NoInitialWeights(TorchFunctionMode):
-    """Skips the functions of `torch.nn.init`, which take a second without memory to write to."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if getattr(func, "__module__", None) == "torch.nn.init":
-            return args[0] if args else (kwargs or {})["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
-def on_meta(build: Callable[[], N]) -> N:
-    """Build a network without memory for its weights; `fill` reads them."""
-    with torch.device("meta"), _NoInitialWeights():
-        return build()
 
 
 def fill(

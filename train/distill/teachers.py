@@ -22,12 +22,11 @@ from simllm.io.reading import build, read_json, shown
 from simllm.model import network
 from simllm.model.config import ModelConfig
 from simllm.model.engines import Engine
-from simllm.model.network import Encoder
+from simllm.model.network import Encoder, on_meta
 from simllm.model.saved_model import (
     StoredWeight,
     check_shapes,
     fill,
-    on_meta,
     read_headers,
     transformers_name,
     weight_files,

@@ -24,8 +24,7 @@ from simllm.io import output_file
 from simllm.io.reading import build, shown
 from simllm.model import saved_model
 from simllm.model.config import ModelConfig
-from simllm.model.network import Encoder
-from simllm.model.saved_model import on_meta
+from simllm.model.network import Encoder, on_meta
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary
 from train.runtime.log import print_progress
