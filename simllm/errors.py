@@ -1,4 +1,4 @@
-"""The exceptions for bad input."""
+"""The exceptions for bad input and for incomplete results."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ class OptionError(InputError):
     def with_flags(self, flags: Mapping[str, str]) -> str:
         """Return the message with the flags of a command by the names of its options."""
         return self._message.format_map(_Names({**flags, **self._values}))
+
+
+class IncompleteError(Exception):
+    """Error for a result that is not complete, because a server stopped answering for example.
+
+    What is there was kept, and the same command goes on from there. Commands exit with status 1.
+    """
 
 
 class _Names(dict[str, object]):

@@ -21,6 +21,7 @@ from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.io.tables import format_count
 from simllm.metric import SimLLM
+from simllm.metrics.interface import Example, Metric, MetricScores
 from simllm.scoring.scores import Scores
 from simllm.stats.resampling import (
     LEAST_ITEMS,
@@ -135,15 +136,7 @@ def score_systems(
         The scores of each system's n candidates, by its name. The counts, such as the number of truncated
         texts, are totals over all systems. With several lists of references, there is no calibration.
     """
-    if over not in OVER_REFERENCES:
-        raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
-    sizes = {len(texts) for texts in (*systems.values(), *references)}
-    if len(systems) < 2:
-        raise InputError("expected two or more different systems")
-    if not references:
-        raise InputError("expected one or more lists of references")
-    if len(sizes) != 1 or sizes == {0}:
-        raise InputError("expected as many candidates of each system as references, and at least one")
+    _check_systems(systems, references, over)
     ways = [(system, texts) for texts in references for system in systems.values()]
     pairs = [pair for system, texts in ways for pair in zip(system, texts, strict=True)]
     # One call for all systems: texts that occur several times are encoded only once.
@@ -167,6 +160,46 @@ def score_systems(
         name: replace(scores, values=own, same=own_same)
         for name, own, own_same in zip(systems, values, same, strict=True)
     }
+
+
+def _check_systems(
+    systems: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]], over: str
+) -> None:
+    if over not in OVER_REFERENCES:
+        raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
+    sizes = {len(texts) for texts in (*systems.values(), *references)}
+    if len(systems) < 2:
+        raise InputError("expected two or more different systems")
+    if not references:
+        raise InputError("expected one or more lists of references")
+    if len(sizes) != 1 or sizes == {0}:
+        raise InputError("expected as many candidates of each system as references, and at least one")
+
+
+def score_systems_by(
+    metric: Metric,
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    over: str = "max",
+    sources: Sequence[str] | None = None,
+) -> tuple[dict[str, Floats], MetricScores]:
+    """Score the texts of several systems by any metric; higher scores are better.
+
+    `sources` are the n pieces of code that the texts describe. Returns the (n,) scores of each system, with
+    NaN where a metric gives none, and the scores of all pairs.
+    """
+    _check_systems(systems, references, over)
+    code: Sequence[str | None] = sources or [None] * len(references[0])
+    examples = [
+        Example(*pair)
+        for texts in references
+        for system in systems.values()
+        for pair in zip(system, texts, code, strict=True)
+    ]
+    scores = metric.score(examples)
+    values = np.asarray(scores.values).reshape(len(references), len(systems), -1)
+    joined = OVER_REFERENCES[over](values, axis=0)
+    return dict(zip(systems, joined, strict=True)), scores
 
 
 def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison:

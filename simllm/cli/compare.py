@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from simllm.cli import report_option, results
+from simllm.cli import report_option, results, shared_options
 from simllm.cli.report_option import ReportOptions
 from simllm.errors import InputError
 from simllm.io import output_file, reading, tables
@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   simllm compare -r references.txt -c a.txt b.txt c.txt
   simllm compare -r first.txt second.txt -c a.txt b.txt --over mean -f latex -o table.tex
   simllm compare -r references.txt -c a.txt b.txt --report compared.html
+  simllm compare -r references.txt -c a.txt b.txt --metric judge=judge.toml
 """
 
 
@@ -36,6 +37,8 @@ class Options(ReportOptions):
     candidates: list[Path]
     over: str = "max"
     model: str | None = None
+    metric: str | None = None
+    sources: Path | None = None
 
 
 def add_options(compare: argparse.ArgumentParser) -> None:
@@ -49,6 +52,14 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         help="candidates, one per line, a file for each system",
     )  # fmt: skip
     compare.add_argument("--over", metavar="NAME", help="several references: max or mean")
+    compare.add_argument(
+        "--metric", metavar="NAME",
+        help="a metric of the registry, name or name=argument, such as judge=FILE; default: simllm",
+    )  # fmt: skip
+    compare.add_argument(
+        "--sources", type=Path, metavar="FILE",
+        help="for a judge that reads the code: JSON lines with source, one for each line of candidates",
+    )  # fmt: skip
     report_option.add_option(compare)
 
 
@@ -72,13 +83,17 @@ def run(options: Options) -> None:
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # files with the same name in different folders
         names = [str(file) for file in options.candidates]
-    from simllm.analysis.comparison import compare_scores, score_systems
-    from simllm.metric import SimLLM
-
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
     references = [texts[file] for file in options.references]
+    if options.metric is not None:
+        _compare_by_metric(options, systems, references, dropped)
+        return
+    shared_options.refuse(options, ("sources",), "goes with a judge in --metric")
+    from simllm.analysis.comparison import compare_scores, score_systems
+    from simllm.metric import SimLLM
+
     metric = SimLLM(options.model)
     with results.collected() as messages:
         scores = score_systems(metric, systems, references, options.over)
@@ -88,8 +103,7 @@ def run(options: Options) -> None:
     about += [*_equal_pairs(systems, references), *messages, *comparison.warnings]
     results.tell(about)
     comparison = replace(comparison, warnings=tuple(about))
-    text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
-    tables.show(text, options.output)
+    _show(options, comparison, "SIMLLM", {})
     if options.report:
         from simllm.analysis.score_report import ScoredPairs
 
@@ -98,6 +112,78 @@ def run(options: Options) -> None:
         # The scores of several references are combined, and belong to no single pair of texts.
         explained = systems if len(references) == 1 else ()  # no words for several joined references
         report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
+
+
+def _compare_by_metric(
+    options: Options, systems: dict[str, Sequence[str]], references: list[list[str]], dropped: int
+) -> None:
+    """Compare systems by another metric, or by the wins that a pair-wise judge gives them."""
+    import numpy as np
+
+    from simllm.analysis.comparison import compare_scores, score_systems_by
+    from simllm.metrics import registry
+    from simllm.metrics.interface import Example
+
+    name = options.metric or ""
+    registry.check_names([name])
+    if registry.is_code_metric(name) or registry.lower_is_better(name) or name.startswith("column"):
+        raise InputError(f"--metric {name}: expected a metric for texts")
+    if options.model and not registry.uses_model(name):
+        raise InputError("--model goes with simllm or simllm-same in --metric")
+    if registry.needs_source(name) != (options.sources is not None):
+        raise InputError("--sources FILE goes with a judge in --metric that reads the code, and only with it")
+    code = _sources(options, len(references[0]), dropped)
+    judge = registry.pairwise_judge(name)
+    with results.collected() as messages:
+        if judge is not None:
+            if len(references) > 1:
+                raise InputError(f"--metric {name}: a pair-wise judge takes one file of references")
+            lines: Sequence[str | None] = code or [None] * len(references[0])
+            wins = judge.compare(
+                {system: list(map(Example, texts, references[0], lines)) for system, texts in systems.items()}
+            )
+            values, signature = wins.values, wins.signature
+            facts = {**wins.facts, "orders disagree": wins.disagreeing, "first text named": wins.first}
+        else:
+            metric = registry.load(name, options.model)
+            values, scores = score_systems_by(metric, systems, references, options.over, code)
+            signature, facts = scores.signature, dict(getattr(scores, "facts", {}))
+            if len(references) > 1:
+                signature += f"|references:{len(references)}|over:{options.over}"
+    known = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
+    if not known.any():
+        raise InputError(f"--metric {name}: no item has a score for all systems; {'; '.join(messages)}")
+    comparison = compare_scores({system: own[known] for system, own in values.items()}, signature)
+    about = [about_blank_end(dropped)] if dropped else []
+    if lost := int((~known).sum()):
+        about.append(f"{lost} of {len(known)} items have no score for some system and are left out")
+    about += [*_equal_pairs(systems, references), *messages, *comparison.warnings]
+    results.tell(about)
+    comparison = replace(comparison, warnings=tuple(about))
+    _show(options, comparison, "wins" if judge is not None else name, facts)
+    if options.report:
+        from simllm.analysis.score_report import ScoredPairs
+
+        joined = [" / ".join(several) for several in zip(*references, strict=True)]
+        scored = ScoredPairs(joined, systems, values, signature=signature)
+        report_option.write(options, scored, {}, comparison)
+
+
+def _sources(options: Options, n: int, dropped: int) -> list[str] | None:
+    """Read the code that line i of the candidates describes, for each i; None without a file."""
+    if options.sources is None:
+        return None
+    found = [reading.text_under(row, "source", where) for where, row in reading.objects(options.sources)]
+    if len(found) not in (n, n + dropped):
+        count = format_count(len(found), "line")
+        raise InputError(f"{options.sources} has {count}, but the candidates have {n:,}")
+    return found[:n]
+
+
+def _show(options: Options, comparison: Comparison, name: str, facts: dict[str, Any]) -> None:
+    """Write a comparison by a metric; `facts` are about the requests of a judge."""
+    write = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"]
+    tables.show(write(comparison, name, facts), options.output)
 
 
 def _drop_blank_end(columns: Sequence[list[str]]) -> int:
@@ -121,13 +207,14 @@ def _equal_pairs(systems: dict[str, Sequence[str]], references: Sequence[Sequenc
         yield from (f"{name}: {message}" for message in equal.warnings())
 
 
-def _json(comparison: Comparison) -> str:
+def _json(comparison: Comparison, _name: str, facts: dict[str, Any]) -> str:
     # json knows no arrays of numpy.
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
+    values |= {"judge": facts} if facts else {}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
-def _text(comparison: Comparison) -> str:
+def _text(comparison: Comparison, _name: str, facts: dict[str, Any]) -> str:
     """Format a comparison as three tables: means, differences of pairs, and wins of row over column."""
     names = [system.name for system in comparison.systems]
     parts = [
@@ -149,11 +236,12 @@ def _text(comparison: Comparison) -> str:
         widths = tables.widths([columns, *rows])
         shown.append(tables.header(columns, widths) + tables.lines(rows, widths))
     summary = {"items": comparison.n, "p": "two-sided, Holm-corrected", "signature": comparison.signature}
+    summary |= facts
     summary |= {"warnings": list(comparison.warnings)} if comparison.warnings else {}
     return "\n".join(shown) + tables.footer(summary)
 
 
-def _latex(comparison: Comparison) -> str:
+def _latex(comparison: Comparison, name: str, _facts: dict[str, Any]) -> str:
     """Format means and intervals as a LaTeX table, with a star at a system that beats all others."""
     # LaTeX needs the packages booktabs, and dollars around numbers for a proper minus sign.
     best = max(comparison.systems, key=lambda system: system.mean)
@@ -165,7 +253,12 @@ def _latex(comparison: Comparison) -> str:
         f"& {'--' if isnan(s.low) else f'$[{s.low:.3f}, {s.high:.3f}]$'} \\\\"
         for s in comparison.systems
     ]
-    head = ["\\begin{tabular}{lrr}", "\\toprule", "System & SIMLLM & 95\\% interval \\\\", "\\midrule"]
+    head = [
+        "\\begin{tabular}{lrr}",
+        "\\toprule",
+        f"System & {tables.escape_latex(name)} & 95\\% interval \\\\",
+        "\\midrule",
+    ]
     note = f"% n = {comparison.n}; *: p < 0.05 against every other (paired, Holm); {comparison.signature}"
     notes = [note, *(f"% warning: {tables.on_one_line(message)}" for message in comparison.warnings)]
     return "\n".join([*head, *rows, "\\bottomrule", "\\end{tabular}", *notes]) + "\n"

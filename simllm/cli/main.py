@@ -16,7 +16,7 @@ from typing import Any
 
 from simllm.cli.parser import parse
 from simllm.cli.shared_options import take
-from simllm.errors import InputError, OptionError
+from simllm.errors import IncompleteError, InputError, OptionError
 from simllm.io import output_file, packages, partial_file
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import on_one_line
@@ -168,6 +168,9 @@ def main(arguments: list[str] | None = None) -> int:
             message = error.with_flags(options.flags) if isinstance(error, OptionError) else error
             _say(f"error: {message}")
             return 2
+        except IncompleteError as error:
+            _say(f"error: {error}; the same command continues")
+            return 1
         except OSError as error:
             return _end_after(error)
         except KeyboardInterrupt as stop:

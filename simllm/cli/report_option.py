@@ -17,6 +17,7 @@ from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
+    from simllm.analysis.judge_bias import JudgeBias
     from simllm.analysis.score_report.pairs import ScoredPairs
     from simllm.io.text_pairs import PairWithId
     from simllm.metric import SimLLM
@@ -40,6 +41,12 @@ class PairOptions(ReportOptions):
     jsonl: Path | None = None
     id_field: str | None = None
     group_by: str | None = None
+    metrics: str | None = None
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a judge is among the metrics; its bias is told by groups."""
+        return any(name.strip().startswith("judge=") for name in (self.metrics or "").split(","))
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
@@ -78,8 +85,8 @@ def read_groups(options: PairOptions) -> Groups:
     """
     if options.group_by is None:
         return {}
-    if options.report is None:
-        raise InputError("--group-by goes with --report FILE")
+    if options.report is None and not options.has_judge:
+        raise InputError("--group-by goes with --report FILE, or with a judge in --metrics")
     # The file is read twice: here for the groups, and later for the pairs.
     if options.jsonl is None or not options.jsonl.is_file():
         raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
@@ -114,11 +121,12 @@ def write(
     scored: ScoredPairs,
     metrics: Mapping[str, SimLLM],
     comparison: Comparison | None = None,
+    biases: Mapping[str, JudgeBias] | None = None,
 ) -> None:
     """Write the report, and print its path to standard error.
 
     `metrics` are the learned metrics by column; they find texts that are too long, and words that change the
-    meaning. `comparison` is None for a single system.
+    meaning. `comparison` is None for a single system; `biases` are those of judges, by their column.
     """
     from simllm.analysis.score_report import render_report
 
@@ -131,7 +139,7 @@ def write(
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
         scored = replace(scored, changed_by=words, long_texts=long)
     output_file.check_output(options.report, options.overwrite)  # another program may have just written it
-    output_file.write(options.report, render_report(scored, command, comparison))
+    output_file.write(options.report, render_report(scored, command, comparison, biases))
     if not options.quiet:
         print(f"simllm: report {tables.printable(options.report)}", file=sys.stderr)
 
@@ -143,6 +151,7 @@ def write_for_pairs(
     scored: Mapping[str, MetricScores],
     metrics: Mapping[str, object],
     signature: str,
+    biases: Mapping[str, JudgeBias] | None = None,
 ) -> None:
     """Write the report about the pairs of one system.
 
@@ -168,4 +177,4 @@ def write_for_pairs(
         **fields,
     )
     explained = {name: metric for name, metric in metrics.items() if isinstance(metric, SimLLM)}
-    write(options, pairs, explained)
+    write(options, pairs, explained, biases=biases)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -28,3 +29,12 @@ def tell(messages: Sequence[str]) -> dict[str, Any]:
     for message in messages:
         warnings.warn(message, stacklevel=2)
     return {"warnings": list(messages)} if messages else {}
+
+
+def say_facts(facts: Mapping[str, Any]) -> None:
+    """Print facts on standard error, for formats that have no place for them."""
+    shown = (
+        f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in facts.items()
+    )
+    print(f"simllm: {', '.join(shown)}", file=sys.stderr)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm.cli import report_option, results, score_by_metrics, score_files, shared_options
+from simllm.cli import (
+    report_option,
+    results,
+    score_by_metrics,
+    score_cascade,
+    score_files,
+    shared_options,
+)
 from simllm.cli.report_option import Groups
 from simllm.cli.score_options import Options as Options
 from simllm.cli.score_options import add_options as add_options
@@ -38,6 +45,7 @@ EXAMPLES = """examples:
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
   simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
   simllm score --jsonl pairs.jsonl --report report.html --group-by language
+  simllm score --jsonl pairs.jsonl --judge judge.toml --judge-below .2:.8
   simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
   simllm score -f json -- "--all lists everything" "lists everything"
 """
@@ -55,7 +63,9 @@ def run(options: Options) -> None:
     output_file.check_output(options.output, options.overwrite or options.resume)
     report_option.check(options)
     groups = report_option.read_groups(options)
-    if options.metrics is None:
+    if options.judge is not None:
+        score_cascade.run(options, source)
+    elif options.metrics is None:
         _score(options, source, groups)
     else:
         score_by_metrics.run(options, source, groups)

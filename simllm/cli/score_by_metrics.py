@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from simllm.cli import report_option, results, shared_options
 from simllm.cli.report_option import Groups
 from simllm.cli.score_options import FOR_CODE
 from simllm.errors import InputError
-from simllm.io import packages, tables
+from simllm.io import packages, reading, tables
 from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
+    from simllm.analysis.judge_bias import JudgeBias
     from simllm.array_types import Floats
     from simllm.cli.score_options import Options
     from simllm.metrics.interface import Example, Metric, MetricScores
@@ -48,8 +49,11 @@ def run(options: Options, source: PairSource, groups: Groups) -> None:
         for name in chosen
         if (count := summary.get(f"left out of mean {name}"))
     ]
+    biases = _biases(read.rows, scored, groups)
     summary |= results.tell([*source.messages, *equal.warnings(), *about_scores, *left_out])
     form = tables.format_for(options.format, options.output)
+    for name, bias in biases.items():
+        summary[f"bias of {name}"] = asdict(bias) if form == "json" else bias.sentences()
     columns = [_shown(scores.values) for scores in scored.values()]
     table = tables.Table(
         [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
@@ -67,7 +71,22 @@ def run(options: Options, source: PairSource, groups: Groups) -> None:
         )
     signatures = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
     if options.report:
-        report_option.write_for_pairs(options, groups, read.rows, scored, metrics, signatures)
+        report_option.write_for_pairs(options, groups, read.rows, scored, metrics, signatures, biases)
+
+
+def _biases(rows: list[PairWithId], scored: dict[str, MetricScores], groups: Groups) -> dict[str, JudgeBias]:
+    """Compare each judge among the metrics with simllm."""
+    from simllm.metrics import registry
+
+    judges = [name for name in scored if registry.is_judge(name)]
+    learned = next((name for name in scored if registry.parse(name).kind == "simllm"), None)
+    if learned is None or not judges:
+        return {}
+    from simllm.analysis.judge_bias import judge_bias
+
+    texts = [row.candidate for row in rows], [row.reference for row in rows]
+    found = {name: judge_bias(scored[name].values, scored[learned].values, *texts, groups) for name in judges}
+    return {name: bias for name, bias in found.items() if bias is not None}
 
 
 @dataclass(frozen=True)
@@ -89,6 +108,9 @@ def _read(options: Options, source: PairSource, chosen: Sequence[str]) -> _Read:
     from simllm.metrics.interface import Example
 
     if not any(map(registry.is_code_metric, chosen)):
+        if any(map(registry.needs_source, chosen)):
+            rows, examples = read_with_source(options)
+            return _Read(rows, examples, {})
         shared_options.refuse(options, *FOR_CODE)
         rows = list(source.rows())
         return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
@@ -106,6 +128,25 @@ def _read(options: Options, source: PairSource, chosen: Sequence[str]) -> _Read:
         [item.example for item in items],
         describe_replies(items),
     )
+
+
+def read_with_source(options: Options) -> tuple[list[PairWithId], list[Example]]:
+    """Read pairs with the code that their texts describe, for a judge that reads the code."""
+    from simllm.metrics.interface import Example
+
+    if options.jsonl is None:
+        raise InputError(f'the judge reads the code: expected --jsonl FILE, with "{options.source_field}"')
+    shared_options.refuse(options, ("as_published", "largest_tree"), FOR_CODE[1])
+    fields = options.candidate_field, options.reference_field, options.source_field
+    rows, examples = list[PairWithId](), list[Example]()
+    for where, row in reading.objects(options.jsonl):
+        texts = [reading.text_under(row, name, where) for name in fields]
+        id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
+        rows.append(PairWithId(texts[0], texts[1], id_))
+        examples.append(Example(texts[0], texts[1], texts[2], options.language))
+    if not rows:
+        raise InputError(f"{options.jsonl}: empty; expected a JSON object per line")
+    return rows, examples
 
 
 def _load(name: str, options: Options) -> Metric:
@@ -138,4 +179,6 @@ def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, 
         facts[f"left out of mean {name}"] = left_out
     if lower_is_better:
         facts[f"better {name}"] = "lower"
+    more = getattr(scores, "facts", {})  # of a judge: requests, tokens, cost
+    facts |= {f"{fact} of {name}": value for fact, value in more.items()}
     return facts | {f"signature of {name}": scores.signature}

@@ -37,6 +37,9 @@ class Options(PairOptions):
     language: str | None = None
     as_published: bool = False
     largest_tree: int | None = None
+    # A judge for pairs about which the learned metric is unsure.
+    judge: Path | None = None
+    judge_below: str | None = None
     # The learned metric.
     model: str | None = None
     pooling: str | None = None
@@ -61,11 +64,35 @@ class Options(PairOptions):
             only_json = ("candidate_field", "reference_field", "id_field")
             shared_options.refuse(self, only_json, "goes with --jsonl FILE")
         if self.metrics is None:
-            shared_options.refuse(self, *FOR_CODE)
+            only_code = [name for name in FOR_CODE[0] if self.judge is None or name != "source_field"]
+            shared_options.refuse(self, only_code, FOR_CODE[1])
+        if (self.judge is None) != (self.judge_below is None):
+            raise InputError("--judge FILE and --judge-below LOW:HIGH go together")
+        if self.judge is not None:
+            apart = (
+                "metrics",
+                "similarity",
+                "frequencies",
+                "scale",
+                "measure",
+                "resume",
+                "report",
+                "group_by",
+            )
+            shared_options.refuse(self, apart, "does not go with --judge")
         if has_several_files:
             if self.texts:
                 raise InputError("TEXT does not go with several files in --jsonl")
-            one_file = ("candidates", "references", "metrics", "resume", "overwrite", "report", "group_by")
+            one_file = (
+                "candidates",
+                "references",
+                "metrics",
+                "judge",
+                "resume",
+                "overwrite",
+                "report",
+                "group_by",
+            )
             shared_options.refuse(self, one_file, "does not go with several files in --jsonl")
             if self.engine == "local":
                 shared_options.refuse(self, ("address", "actors"), "goes with --engine ray")
@@ -108,6 +135,14 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
     )  # fmt: skip
     shared_options.add_code_options(score)
+    score.add_argument(
+        "--judge", type=Path, metavar="FILE",
+        help="a judge (TOML) that is asked about the pairs of --judge-below",
+    )  # fmt: skip
+    score.add_argument(
+        "--judge-below", metavar="LOW:HIGH",
+        help="the pairs for the judge: those whose probability of the same meaning lies in this interval",
+    )  # fmt: skip
     score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
     score.add_argument(
         "--similarity", metavar="NAME",

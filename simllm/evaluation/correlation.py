@@ -259,11 +259,12 @@ def clean_ratings(rated: Ratings) -> Ratings:
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n rated pairs by a metric.
 
-    A metric for texts scores cleaned texts: lower-case ASCII without comment marks. A metric for code scores
-    the texts as they are. A `ColumnMetric` computes nothing; its scores are read from the file of ratings.
+    A metric for texts scores cleaned texts: lower-case ASCII without comment marks. A metric for code, or a
+    judge, scores the texts as they are. A `ColumnMetric` computes nothing; its scores are read from the file
+    of ratings.
 
     Returns:
-        (n,) scores. A metric for code may give NaN to a pair; all other scores are finite.
+        (n,) scores. A metric for code, or a judge, may give NaN to a pair; all other scores are finite.
 
     Raises:
         UnavailableError: The column of a `ColumnMetric` is missing or incomplete, or pairs lack the language
@@ -280,10 +281,12 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
             )
     elif registry.is_code_metric(metric.name):
         scores = _score_code(metric, rated)
+    elif registry.is_judge(metric.name):
+        scores = metric.score(rated.examples()).values
     else:
         cleaned = clean_ratings(rated)
         scores = pair_scores(metric, cleaned.candidates, cleaned.references)
-    known = scores[~np.isnan(scores)] if registry.is_code_metric(metric.name) else scores
+    known = scores[~np.isnan(scores)] if registry.may_lack_scores(metric.name) else scores
     if not np.isfinite(known).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")
     # A correlation with equal scores is not defined.

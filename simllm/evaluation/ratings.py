@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,23 @@ class Ratings:
     groups: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
+
+    def take(self, places: Sequence[int]) -> Ratings:
+        """Return some of the pairs, by their places."""
+
+        def some(values: list[str]) -> list[str]:
+            return [values[place] for place in places] if values else []
+
+        return replace(
+            self,
+            references=some(self.references),
+            candidates=some(self.candidates),
+            values=self.values[places],
+            raters=self.raters[places] if len(self.raters) else self.raters,
+            groups={name: some(values) for name, values in self.groups.items()},
+            columns={name: values[places] for name, values in self.columns.items()},
+            sources=some(self.sources),
+        )
 
     def examples(self) -> list[Example]:
         """Convert the pairs to the input of metrics.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simllm.errors import OptionError
@@ -46,13 +46,13 @@ def read_label(answer: str, labels: Sequence[str]) -> str | None:
     at the beginning of a line or sentence ("Yes, because …") counts before labels inside of a sentence; among
     equals, the last one counts. Labels are whole words, in lower or upper case.
     """
-    found = _find_label(answer, labels)
+    found = find_label(answer, labels)
     return found[0] if found else None
 
 
-def _find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
+def find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
     """Return the label that an answer names, and where it begins in the answer."""
-    text, begin = _blanked(answer), 0
+    text, begin = blank_thinking(answer), 0
     # The longest label first, because "no" would match the beginning of "no change".
     one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     # A label may begin or end with a sign, such as "C++" or "-1".
@@ -76,7 +76,7 @@ def _find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
     return (_spelled(every[-1]["label"], labels), begin + every[-1].start("label")) if every else None
 
 
-def _blanked(text: str) -> str:
+def blank_thinking(text: str) -> str:
     """Replace thinking by line ends, so that the places of all other characters stay."""
     for pattern in (_THINKING, _END_OF_THINKING):
         text = pattern.sub(lambda found: "\n" * len(found[0]), text)
@@ -105,9 +105,15 @@ class LabelProbabilities:
     mass: float
 
 
-def places_of_label(answer: str, places: Sequence[Place], labels: Sequence[str]) -> tuple[Place, ...]:
+# Finds the label that an answer names, and where the label begins in the answer.
+FindLabel = Callable[[str, Sequence[str]], tuple[str, int] | None]
+
+
+def places_of_label(
+    answer: str, places: Sequence[Place], labels: Sequence[str], find: FindLabel = find_label
+) -> tuple[Place, ...]:
     """Return the places of an answer at which its label stands, and one more; empty without a label."""
-    found = _find_label(answer, labels)
+    found = find(answer, labels)
     if found is None:
         return ()
     label, start = found

@@ -28,7 +28,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import simllm
-from simllm.errors import InputError, OptionError
+from simllm.errors import IncompleteError, InputError, OptionError
 from simllm.io.tables import on_one_line
 
 LARGEST_REPLY = 1 << 24  # bytes of a reply, after decompression
@@ -75,7 +75,7 @@ def _spellings(key: str) -> str:
     return "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
 
 
-class LostReplyError(Exception):
+class LostReplyError(IncompleteError):
     """Error for a model's reply that did not arrive or cannot be read. A later request may succeed."""
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from simllm.errors import InputError, OptionError
-from simllm.llm.answers import places_of_label
+from simllm.llm.answers import FindLabel, find_label, places_of_label
 from simllm.llm.endpoint import EndpointClient, LostReplyError, RefusedRequestError, StoppedError
 from simllm.llm.limits import RequestBudget
 from simllm.llm.model import Message, Model, without_text
@@ -37,6 +37,7 @@ class Session:
 
     Args:
         labels: With `logprobs`, the labels whose log-probabilities are recorded with a reply.
+        find_label: The function that finds the label in an answer.
 
     Attributes:
         asked: The number of replies that the endpoint gave.
@@ -50,11 +51,13 @@ class Session:
         *,
         labels: Sequence[str] = (),
         logprobs: bool = False,
+        find_label: FindLabel = find_label,
         retries_failed: bool = False,
         is_replay: bool = False,
     ) -> None:
         self.model, self.record = model, record
         self._labels, self._logprobs, self._retries_failed = tuple(labels), logprobs, retries_failed
+        self._find_label = find_label
         self._budget = RequestBudget(model.price, model.max_cost, model.rate)
         self._stopped = threading.Event()
         self._counting = threading.Lock()
@@ -148,7 +151,9 @@ class Session:
         if reply.places is None:
             message = "{logprobs}: the endpoint sends no log-probabilities; leave it out, or use another"
             raise OptionError(message)
-        return replace(reply, places=places_of_label(reply.text, reply.places, self._labels))
+        return replace(
+            reply, places=places_of_label(reply.text, reply.places, self._labels, self._find_label)
+        )
 
     def ask_all(self, questions: Iterable[Question]) -> Generator[tuple[Question, Reply]]:
         """Ask independent questions, as many at a time as the model allows; yield each reply as it arrives.

@@ -15,11 +15,12 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import simllm
 from simllm.errors import InputError
-from simllm.io.packages import missing_package
+from simllm.io.packages import missing_package, require_llm_extra
 from simllm.metrics import table
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import Example, FunctionMetric, Metric, PlainScores, UnavailableError
@@ -88,7 +89,7 @@ def check_names(chosen: Iterable[str]) -> None:
     """Raise InputError if a name, `name` or `name=argument`, belongs to no metric; ignore the argument."""
     for name in map(parse, chosen):
         if name.kind not in (*METRICS, *_LEARNED, _COLUMN) and name.kind not in _entry_points():
-            known = ", ".join((*names(), *CODE))
+            known = ", ".join((*names(), *CODE, "judge=FILE"))
             raise InputError(f"metric {name.kind!r}: expected one of {known}, column=NAME")
 
 
@@ -97,9 +98,33 @@ def is_code_metric(name: str) -> bool:
     return parse(name).spec.for_code
 
 
+def is_judge(name: str) -> bool:
+    """Return whether a metric (`name` or `name=argument`) asks a language model."""
+    return parse(name).spec.is_judge
+
+
 def needs_source(name: str) -> bool:
-    """Return whether a metric (`name` or `name=argument`) needs the source, the code before it was edited."""
-    return parse(name).spec.needs_source
+    """Return whether a metric (`name` or `name=argument`) needs the source: the code before it was edited,
+    or for a judge the code that a text describes.
+    """
+    parsed = parse(name)
+    if parsed.spec.is_judge and parsed.argument:
+        return bool(resolve_name("simllm.metrics.judge.pointwise:reads_source")(parsed.argument))
+    return parsed.spec.needs_source
+
+
+def pairwise_judge(name: str) -> Any:
+    """Load a judge that compares systems (see `simllm.metrics.judge.pairwise`); None for other metrics."""
+    parsed = parse(name)
+    if not parsed.spec.is_judge or not parsed.argument:
+        return None
+    with require_llm_extra():
+        return resolve_name("simllm.metrics.judge.pairwise:load")(parsed.argument)
+
+
+def may_lack_scores(name: str) -> bool:
+    """Return whether a metric may give NaN to single examples, which are then left out."""
+    return is_code_metric(name) or is_judge(name)
 
 
 def lower_is_better(name: str) -> bool:
@@ -162,14 +187,18 @@ def _built_in(name: MetricName) -> Metric:
         raise UnavailableError(f"name it as {expected}")
     try:
         scorer = spec.scorer(name.kind, name.argument)
+        if spec.is_judge:  # its replies are kept, so that its scores need no cache
+            judge: Metric = scorer
+            return judge
         if spec.for_code:
             # Imported by name, because metrics for code need the package tree-sitter, which is optional.
             code_metric = import_module("simllm.metrics.code.code_metric")
             metric: Metric = code_metric.CodeMetric(name.whole, scorer, spec.needs_source)
             return metric
     except ModuleNotFoundError as error:
-        if spec.for_code:
-            raise UnavailableError(missing_package(error.name, "code")) from None
+        if spec.for_code or spec.is_judge:
+            extra = "code" if spec.for_code else "llm"
+            raise UnavailableError(missing_package(error.name, extra)) from None
         package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
         raise UnavailableError(f"{package} is not installed: pip install {package}") from None
     libraries = [f"{library}:{version(library)}" for library in spec.libraries]
@@ -248,7 +277,8 @@ def same_metric(name: str, learned: Any) -> Metric:
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by the name of their metric."""
     # No package can replace one of simllm's own metrics.
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in (*BUILT_IN, *CODE)}
+    own = (*_LEARNED, *METRICS)
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in own}
 
 
 def _digest(path: Path) -> str:

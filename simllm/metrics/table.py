@@ -24,13 +24,16 @@ class MetricSpec:
             gets the argument, if the metric has one, and the options. It returns a `TextScorer`,
             or for code a `CodeScorer`.
         options: Keyword arguments for this function.
-        argument: What a user writes after `=`. A metric for texts needs its argument: "MODEL", or "CORPUS"
-            (a file of texts). For a metric for code it is optional: a word such as "multiset", "FILE" for any
-            path, or "NODES" for any positive number of syntax nodes. Empty if there is no argument.
+        argument: What a user writes after `=`. A metric for texts needs its argument: "MODEL", "CORPUS"
+            (a file of texts) or "FILE". For a metric for code it is optional: a word such as "multiset",
+            "FILE" for any path, or "NODES" for any positive number of syntax nodes. Empty if there is no
+            argument.
         libraries: The Python packages whose versions can change scores.
         needs_source: Whether the metric needs the code before it was edited.
         lower_is_better: Whether lower scores are better, as for the size of an edit.
         is_published: Whether the argument may be "as-published".
+        is_judge: Whether the metric asks a language model. It reads texts as they are, and `load` returns
+            a whole metric.
     """
 
     load: str
@@ -40,6 +43,7 @@ class MetricSpec:
     needs_source: bool = False
     lower_is_better: bool = False
     is_published: bool = False
+    is_judge: bool = False
 
     @property
     def for_code(self) -> bool:
@@ -108,4 +112,6 @@ CODE = {
     "rps": MetricSpec("code.trees:load_patch_size", {"ratio": False}, NODES, **_SIZE),
     "rpsr": MetricSpec("code.trees:load_patch_size", {"ratio": True}, NODES, **_SIZE),
 }
-METRICS = TEXT | CODE
+# Apart from the metrics for texts, because "all metrics" must not ask an endpoint.
+JUDGE = {"judge": MetricSpec("judge.pointwise:load", argument=FILE, is_judge=True)}
+METRICS = TEXT | CODE | JUDGE

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simllm.analysis.comparison import Comparison
+from simllm.analysis.judge_bias import JudgeBias
 from simllm.analysis.score_report.pairs import (
     LONGEST_SHOWN,
     ScoredPairs,
@@ -164,10 +165,15 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     return {} if all(own is None for own in words) else {"changedBy": words}
 
 
-def render_report(scored: ScoredPairs, command: str, comparison: Comparison | None = None) -> str:
+def render_report(
+    scored: ScoredPairs,
+    command: str,
+    comparison: Comparison | None = None,
+    biases: Mapping[str, JudgeBias] | None = None,
+) -> str:
     """Render the report of at least one pair as a self-contained HTML page that shows its command line.
 
-    The comparison of the systems is None for a single system.
+    The comparison of the systems is None for a single system; `biases` are those of judges, by column.
     """
     means = [mean_with_interval(name, values) for name, values in scored.scores.items()]
     length = LENGTH
@@ -180,6 +186,7 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
         scored=scored,
         means=means,
         comparison=comparison,
+        biases=biases or {},
         sentences=write_sentences(scored, means[0], comparison),
         distribution=draw_distribution(scored),
         scatters=_scatters(scored),

@@ -42,6 +42,7 @@ from simllm.stats.resampling import LEAST_ITEMS
 from simllm.stats.significance import holm_of_pairs
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
+_LEAST_PAIRS = 3  # for a correlation
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 M = TypeVar("M", Metric, model_variants.TrainedModel)
@@ -78,6 +79,7 @@ def run_study(
             for message in warnings_about(pairs):
                 warnings.warn(f"{pairs.name}: {message}", stacklevel=2)
             values, lacking = _score_set(_with_progress(metrics, bar), pairs)
+            pairs, values = _with_all_scores(pairs, values)
             # The original texts, because variants and checkpoints are learned metrics, which clean texts
             # themselves.
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
@@ -119,6 +121,20 @@ def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Flo
         remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
         raise InputError(f"{rated.name}: no metric is left; {remedies}")
     return values, missing
+
+
+def _with_all_scores(rated: Ratings, values: dict[str, Floats]) -> tuple[Ratings, dict[str, Floats]]:
+    """Leave out pairs to which a metric gives no score: the metrics are compared on the same pairs."""
+    n = len(rated.values)
+    known = np.flatnonzero(~np.isnan(np.stack(list(values.values()))).any(axis=0))
+    if len(known) == n:
+        return rated, values
+    if len(known) < _LEAST_PAIRS:
+        raise InputError(f"{rated.name}: {len(known)} pairs have a score by every metric; expected 3")
+    lacking = ", ".join(name for name, own in values.items() if np.isnan(own).any())
+    message = f"{n - len(known)} of {n} pairs have no score by {lacking}, and are left out"
+    warnings.warn(f"{rated.name}: {message}", stacklevel=2)
+    return rated.take(known.tolist()), {name: own[known] for name, own in values.items()}
 
 
 def _study_set(
