@@ -20,6 +20,7 @@ from simllm.metrics.interface import Example
 
 _MOST_NAMED = 100
 _EFFECTS = {
+    "failed requests": "they count as empty candidates",
     "replies without code": "they count as empty candidates",
     "ambiguous replies": "several blocks of code fit equally well, and the last one is judged",
 }
@@ -30,7 +31,8 @@ class CodeFields:
     """The names of the keys in a file.
 
     Attributes:
-        candidate: A line may have the key `reply` instead: a language model's reply with the code in it.
+        candidate: A line may have the key `reply` instead: a language model's reply with the code in it, or
+            null if the request failed for good, as `simllm generate` writes it.
         id: The key of the item's id; None if the lines need no id.
     """
 
@@ -48,6 +50,7 @@ class CodeItem:
         id: A JSON value that identifies the item; None if ids are not read.
         has_code: False if the line has a reply without code; the candidate is then an empty text.
         is_ambiguous: True if the line has a reply in which several blocks of code fit equally well.
+        is_failed: True if the line has no reply, because the request failed.
         row: The whole JSON object of the line.
         where: The place of the line for errors, such as "FILE, line 3".
     """
@@ -56,6 +59,7 @@ class CodeItem:
     id: Any
     has_code: bool
     is_ambiguous: bool
+    is_failed: bool
     row: dict[str, Any]
     where: str
 
@@ -85,7 +89,10 @@ def read_items(
             raise InputError(f"{where}: {error}") from None
         has_source = needs_source or fields.source in row
         source = reading.text_under(row, fields.source, where) if has_source else None
-        if fields.candidate in row or "reply" not in row:
+        is_failed = fields.candidate not in row and row.get("reply", "") is None and "failure" in row
+        if is_failed:
+            found = ReplyCode(None)
+        elif fields.candidate in row or "reply" not in row:
             found = ReplyCode(reading.text_under(row, fields.candidate, where))
         else:
             reply = reading.text_under(row, "reply", where)
@@ -100,18 +107,24 @@ def read_items(
         reference = reading.text_under(row, fields.reference, where)
         id_ = None if fields.id is None else reading.value_under(row, fields.id, where)
         example = Example(found.text or "", reference, source, named)
-        yield CodeItem(example, id_, found.text is not None, found.is_ambiguous, row, where)
+        yield CodeItem(example, id_, found.text is not None, found.is_ambiguous, is_failed, row, where)
     if not where:
         raise InputError(f"{file}: empty; expected a JSON object per line")
 
 
 def describe_replies(items: Sequence[CodeItem]) -> dict[str, Any]:
-    """Count, name and warn about ambiguous replies and those without code; empty if no line has a reply."""
+    """Count, name and warn about failed requests, ambiguous replies and those without code.
+
+    The result is empty if no line has a reply, and names failed requests only if there are some.
+    """
     replies = [item for item in items if "reply" in item.row]
     if not replies:
         return {}
+    failed = [one for one in replies if one.is_failed]
+    without = [one for one in replies if not (one.has_code or one.is_failed)]
     return {
-        **_described("replies without code", [one for one in replies if not one.has_code], len(replies)),
+        **(_described("failed requests", failed, len(replies)) if failed else {}),
+        **_described("replies without code", without, len(replies)),
         **_described("ambiguous replies", [one for one in replies if one.is_ambiguous], len(replies)),
     }
 

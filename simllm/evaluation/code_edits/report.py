@@ -37,6 +37,8 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
         "figures": format_figures(study),
         "differences": format_differences(study),
         "best": _format_best(study),
+        "groups": format_groups(study),
+        "agreement": format_agreement(study),
         "figure": _figure(study),
         "conclusions": write_conclusions(study),
         "examples": choose_examples(study),
@@ -60,6 +62,11 @@ def numbers(study: EditStudy) -> dict[str, Any]:
             for name, found in study.comparisons.items()
         },
         "systems": study.summaries,
+        "groups": {
+            group: {name: asdict(found) for name, found in means.items()}
+            for group, means in study.groups.items()
+        },
+        "agreement": _agreement_numbers(study),
         "replies": study.replies,
         "coverage": study.coverage,
         "best variants": study.best,
@@ -79,7 +86,97 @@ def latex(study: EditStudy) -> list[str]:
     return [
         latex_table("Means and 95\\% intervals.", "edits", header, rows),
         latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
+        *_group_latex(study),
+        *_agreement_latex(study),
     ]
+
+
+def _group_latex(study: EditStudy) -> list[str]:
+    """Return a table of means for the easy items, and one for the hard items."""
+    tables = []
+    for group, (metrics, rows) in format_groups(study).items():
+        cells = [
+            [escape_latex(short_label(name)), *(f"{mean} [{low}, {high}]" for mean, low, high in means)]
+            for name, means in rows.items()
+        ]
+        header = ["System", *(f"{escape_latex(name)} ({n:,})" for name, n in metrics)]
+        caption = f"Means and 95\\% intervals on {group} items (their number in brackets)."
+        tables.append(latex_table(caption, f"edits-{group}", header, cells))
+    return tables
+
+
+def _agreement_latex(study: EditStudy) -> list[str]:
+    """Return tables of correlations between metrics, and with exact match."""
+    names = [escape_latex(name) for name in study.agreement.names]
+    found = format_agreement(study)
+    tables = [
+        latex_table(
+            f"Spearman's correlation between metrics over {over}.",
+            f"edit-agreement-{key}",
+            ["", *names],
+            [[name, *cells] for name, cells in zip(names, rows, strict=True)],
+        )
+        for key, over, rows in found["matrices"]
+    ]
+    header = ["Metric", "Spearman", "95\\% interval", "Pearson", "equal", "other"]
+    rows = [
+        [escape_latex(name), rho, f"[{low}, {high}]", *rest]
+        for name, (rho, low, high, *rest) in found["exact_match"].items()
+    ]
+    caption = (
+        "Agreement with exact match, and mean scores of edits that equal their references and of others."
+    )
+    return [*tables, *([latex_table(caption, "edit-exact-match", header, rows)] if rows else [])]
+
+
+def format_groups(
+    study: EditStudy,
+) -> dict[str, tuple[list[tuple[str, int]], dict[str, list[tuple[str, str, str]]]]]:
+    """Format for each group of items the metrics with their numbers of items, and each system's means."""
+    return {
+        group: (
+            [(name, found.n) for name, found in means.items()],
+            {
+                system.name: [
+                    (format_number(one.mean), format_number(one.low), format_number(one.high))
+                    for one in (found.systems[place] for found in means.values())
+                ]
+                for place, system in enumerate(study.systems)
+            },
+        )
+        for group, means in study.groups.items()
+    }
+
+
+def format_agreement(study: EditStudy) -> dict[str, Any]:
+    """Format the correlations: matrices, each with a key and what it is over; and rows for exact match."""
+    found = study.agreement
+    matrices = [("edits", f"{found.edits:,} edits", found.over_edits)]
+    if found.over_systems is not None:
+        matrices.append(("systems", f"the means of {found.systems:,} systems", found.over_systems))
+    return {
+        "matrices": [
+            (key, over, [[format_number(value) for value in row] for row in values])
+            for key, over, values in matrices
+            if len(values)
+        ],
+        "exact_match": {
+            name: [format_number(value) for value in asdict(one).values()]
+            for name, one in found.exact_match.items()
+        },
+    }
+
+
+def _agreement_numbers(study: EditStudy) -> dict[str, Any]:
+    found = study.agreement
+    return {
+        "metrics": found.names,
+        "edits": found.edits,
+        "over edits": found.over_edits.tolist(),
+        "systems": found.systems,
+        "over systems": None if found.over_systems is None else found.over_systems.tolist(),
+        "with exact match": {name: asdict(one) for name, one in found.exact_match.items()},
+    }
 
 
 def format_means(study: EditStudy) -> dict[str, list[tuple[str, str, str]]]:

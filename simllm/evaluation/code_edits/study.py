@@ -12,18 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simllm.analysis.comparison import Comparison, about_few_items, compare_scores
+from simllm.analysis.comparison import System as Mean
 from simllm.array_types import Floats
 from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
+from simllm.evaluation.code_edits.agreement import Agreement, measure_agreement
 from simllm.evaluation.code_edits.items import CodeFields, CodeItem, describe_replies, read_items
 from simllm.io import output_file
 from simllm.io.tables import label
 from simllm.metrics import registry
 from simllm.metrics.code.similarity import Edits, edits, exact_matches
 from simllm.metrics.interface import Example
+from simllm.stats import resampling
 from simllm.stats.classification import average_pass_rate, pass_at_k
+from simllm.stats.resampling import SEED
 
 UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
 METRICS = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff", "codebleu", "tree-similarity", "rpsr")
@@ -68,6 +73,19 @@ class System:
 
 
 @dataclass(frozen=True)
+class GroupMeans:
+    """The means of systems on some of the items, with 95% intervals.
+
+    Attributes:
+        n: The number of items for which every system has a score.
+        systems: A mean for each system, in the order of the study.
+    """
+
+    n: int
+    systems: list[Mean]
+
+
+@dataclass(frozen=True)
 class EditStudy:
     """The results of a study of code edits.
 
@@ -82,7 +100,10 @@ class EditStudy:
         best: For each family with several variants and each metric, the mean score if the best variant were
             chosen for each item.
         easy: For each item, whether the reference inserts at most two lines into the source.
-        replies: Counts and names of replies without code, and of ambiguous replies.
+        replies: Counts and names of failed requests, replies without code, and ambiguous replies.
+        groups: For "easy" and "hard" items, each metric's means with intervals; a group without items, or
+            without scores by a metric, is left out.
+        agreement: Correlations between the metrics, and with exact match, without the baseline.
     """
 
     ids: list[str]
@@ -93,11 +114,16 @@ class EditStudy:
     best: dict[str, dict[str, float]]
     easy: list[bool]
     replies: dict[str, Any]
+    groups: dict[str, dict[str, GroupMeans]]
+    agreement: Agreement
 
     @cached_property
     def warnings(self) -> list[str]:
         """Reasons why the figures mean little, such as too few items."""
-        return about_few_items(self.comparisons)
+        found = about_few_items(self.comparisons)
+        if self.agreement.are_matches_equal and len(self.ids) >= resampling.LEAST_ITEMS:
+            found.append("no correlation with exact match: all edits equal their references, or none does")
+        return found
 
 
 def run_study(
@@ -153,6 +179,8 @@ def run_study(
         dict(_best_variants(real, names)),
         easy,
         replies,
+        _group_means(systems, names, np.array(easy)),
+        _measure_agreement(real, names, ids),
     )
 
 
@@ -251,6 +279,36 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
     if not known.any():
         raise InputError(f"metric {name}: no item has a score of every system")
     return compare_scores({system: values[known] for system, values in scores.items()}, name)
+
+
+def _group_means(
+    systems: Sequence[System], names: Sequence[str], easy: NDArray[np.bool_]
+) -> dict[str, dict[str, GroupMeans]]:
+    """Compute `EditStudy.groups`."""
+    groups: dict[str, dict[str, GroupMeans]] = {}
+    for group, chosen in (("easy", easy), ("hard", ~easy)):
+        for name in names:
+            scores = np.stack([system.scores[name] for system in systems])
+            scores = scores[:, chosen & ~np.isnan(scores).any(axis=0)]
+            n = scores.shape[1]
+            if not n:
+                continue
+            drawn = resampling.resampled_means(scores, np.random.default_rng(SEED))
+            means = [
+                Mean(system.name, float(own.mean()), *resampling.interval(drawn[:, place], n))
+                for place, (system, own) in enumerate(zip(systems, scores, strict=True))
+            ]
+            groups.setdefault(group, {})[name] = GroupMeans(n, means)
+    return groups
+
+
+def _measure_agreement(systems: Sequence[System], names: Sequence[str], ids: Sequence[str]) -> Agreement:
+    """Compute `EditStudy.agreement` of the systems without the baseline."""
+    scores = {name: np.stack([system.scores[name] for system in systems]) for name in names}
+    flat = [attempt.example for system in systems for id_ in ids for attempt in system.attempts[id_]]
+    matches = iter(exact_matches(flat))
+    shares = [[np.mean([next(matches) for _ in system.attempts[id_]]) for id_ in ids] for system in systems]
+    return measure_agreement(scores, np.array(shares))
 
 
 def _summarize(

@@ -2,8 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from simllm.evaluation.code_edits.agreement import measure_agreement
 from simllm.evaluation.code_edits.study import UNCHANGED, inserted_lines, run_study
 from simllm.metrics.interface import Example
 from simllm.stats.classification import average_pass_rate, pass_at_k
@@ -239,3 +242,135 @@ def test_a_small_patch_is_not_called_better(systems, tmp_path):
     page = (tmp_path / "report" / "report.html").read_text()
     assert "bad &lt;b&gt; has the smallest rpsr (.000), whether it is right or wrong." in page
     assert "By rpsr" not in page
+
+
+HARDER = "int half(int x) {\n  if (x < 0) {\n    return -half(-x);\n  }\n  return x / 2;\n}\n"
+
+
+def hard(id_, candidate):
+    return item(id_, candidate) | {"reference": HARDER}
+
+
+def test_every_metric_on_easy_and_on_hard_items(tmp_path):
+    good = [*(item(n, FIXED) for n in range(7)), *(hard(n, OTHER) for n in range(7, 10))]
+    bad = [*(item(n, OTHER if n < 6 else FIXED) for n in range(7)), *(hard(n, HARDER) for n in range(7, 10))]
+    paths = write(tmp_path / "good.jsonl", good), write(tmp_path / "bad.jsonl", bad)
+    study = run_study(paths, ["exact-match", "lemod"], [1])
+    assert {group: found["exact-match"].n for group, found in study.groups.items()} == {"easy": 7, "hard": 3}
+    means = {
+        group: [(one.name, one.mean) for one in found["exact-match"].systems]
+        for group, found in study.groups.items()
+    }
+    assert means == {
+        "easy": [("good", 1), ("bad", 1 / 7), (UNCHANGED, 0)],
+        "hard": [("good", 0), ("bad", 1), (UNCHANGED, 0)],
+    }
+    # Three of ten items: the means of the groups add up to that of the whole.
+    found = [study.comparisons["lemod"], *(means["lemod"] for means in study.groups.values())]
+    whole, easy, hard_ = (one.systems[0].mean for one in found)
+    assert whole == pytest.approx((7 * easy + 3 * hard_) / 10)
+    low = study.groups["hard"]["lemod"].systems[0].low
+    assert np.isnan(low)  # three items
+    assert list(run_study([write(tmp_path / "e.jsonl", good[:7])], ["lemod"], [1]).groups) == ["easy"]
+
+
+def test_metrics_agree_over_edits_and_systems():
+    random = np.random.default_rng(0)
+    matches = (random.random((4, 30)) < [[0.2], [0.4], [0.6], [0.8]]).astype(float)
+    noisy = matches + random.normal(0, 0.5, matches.shape)
+    gaps = np.where(random.random(matches.shape) < 0.1, np.nan, -noisy)
+    found = measure_agreement(
+        {"exact-match": matches, "a": noisy, "b": gaps, "same": np.ones((4, 30))}, matches
+    )
+    assert (found.edits, found.systems, list(found.exact_match)) == (120, 4, ["a", "b", "same"])
+    expected = stats.spearmanr(matches.ravel(), noisy.ravel()).statistic
+    assert found.over_edits[0, 1] == found.over_edits[1, 0] == pytest.approx(expected)
+    assert found.over_edits[1, 2] == pytest.approx(-1)
+    known = ~np.isnan(gaps).any(axis=0)
+    by_system = stats.spearmanr(matches[:, known].mean(1), noisy[:, known].mean(1)).statistic
+    assert found.over_systems[0, 1] == pytest.approx(by_system)
+    a = found.exact_match["a"]
+    assert a.rho == pytest.approx(expected)
+    assert a.low < a.rho < a.high
+    assert a.r == pytest.approx(stats.pearsonr(matches.ravel(), noisy.ravel()).statistic)
+    assert (a.right, a.wrong) == pytest.approx((noisy[matches == 1].mean(), noisy[matches == 0].mean()))
+    assert np.isnan(found.exact_match["same"].rho)
+    assert measure_agreement({"a": noisy[:2]}, matches[:2]).over_systems is None
+
+
+def test_intervals_draw_items_and_not_edits():
+    """Two systems with the same edits say no more than one of them."""
+    random = np.random.default_rng(1)
+    matches = (random.random((1, 40)) < 0.5).astype(float)
+    scores = matches + random.normal(0, 1, matches.shape)
+    once, twice = (
+        measure_agreement({"a": np.tile(scores, (count, 1))}, np.tile(matches, (count, 1))).exact_match["a"]
+        for count in (1, 2)
+    )
+    assert (twice.low, twice.high) == pytest.approx((once.low, once.high))
+
+
+def test_no_exact_match_at_all_is_told(tmp_path):
+    rows = [item(n, OTHER) for n in range(6)]
+    assert run_study([write(tmp_path / "a.jsonl", rows)], ["lemod"], [1]).warnings == [
+        "no correlation with exact match: all edits equal their references, or none does"
+    ]
+
+
+def test_replies_of_generate_are_read_with_their_failures(tmp_path):
+    """Lines as `simllm generate` writes them: item, reply or failure, tokens, request."""
+    reply = f"Here it is:\n```java\n{FIXED}```\nI divide by two."
+    rows = []
+    for number in range(4):
+        row = {key: value for key, value in item(f"i{number}", "").items() if key != "candidate"}
+        text, failure = (None, "beyond the context (HTTP status 400)") if number == 3 else (reply, None)
+        more = {"finish_reason": "stop", "prompt_tokens": 9, "completion_tokens": 9, "seconds": 0.1}
+        rows.append(
+            {**row, "sample": 1, "reply": text, "failure": failure, **more, "request": {"prompt": "x"}}
+        )
+    write(tmp_path / "m.jsonl", rows)
+    done = run("evaluate", "edits", tmp_path / "m.jsonl", "--metrics", "exact-match", "--out", tmp_path / "r")
+    assert done.returncode == 0
+    assert "warning: failed requests: 1 of 4; they count as empty candidates (i3 of m)" in done.stderr
+    found = json.loads((tmp_path / "r" / "edits.json").read_text())
+    assert found["metrics"]["exact-match"]["scores"]["m"] == [1, 1, 1, 0]
+    assert found["replies"]["failed requests"] == 1
+    assert found["systems"]["m"]["without code"] == 1
+    # A null without a reason is no line of `generate`.
+    del rows[3]["failure"]
+    write(tmp_path / "n.jsonl", [rows[3]])
+    done = run(
+        "evaluate", "edits", tmp_path / "n.jsonl", "--metrics", "exact-match", "--out", tmp_path / "r2"
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert 'line 1: expected a text under "reply"' in done.stderr
+
+
+def test_page_json_and_latex_have_groups_and_agreement(tmp_path):
+    files = [
+        write(
+            tmp_path / f"{name}.jsonl", [*(item(n, a) for n in range(6)), *(hard(n, b) for n in range(6, 9))]
+        )
+        for name, a, b in (("a", FIXED, OTHER), ("b", OTHER, HARDER), ("c_d", SOURCE, FIXED))
+    ]
+    done = run("evaluate", "edits", *files, "--metrics", "exact-match,lemod,rpsr", "--out", tmp_path / "r")
+    assert done.returncode == 0
+    found = json.loads((tmp_path / "r" / "edits.json").read_text())
+    assert [one["mean"] for one in found["groups"]["hard"]["exact-match"]["systems"]] == [0, 1, 0, 0]
+    agreement = found["agreement"]
+    assert (agreement["metrics"], agreement["edits"]) == (["exact-match", "lemod", "rpsr"], 27)
+    assert (len(agreement["over edits"]), len(agreement["over systems"])) == (3, 3)
+    assert agreement["with exact match"]["lemod"]["right"] == 1
+    page = (tmp_path / "r" / "report.html").read_text()
+    for text in ("Easy and hard items", "Over 27 edits", "Over the means of 3 systems", "With exact match"):
+        assert text in page
+    tables = (tmp_path / "r" / "tables.tex").read_text()
+    for name in (
+        "edits-easy",
+        "edits-hard",
+        "edit-agreement-edits",
+        "edit-agreement-systems",
+        "edit-exact-match",
+    ):
+        assert f"tab:{name}" in tables or name in tables
+    assert "c\\_d" in tables
