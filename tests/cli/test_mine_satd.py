@@ -879,7 +879,7 @@ def test_agreement_of_the_judge_with_people(tmp_path, server):
     assert found["kappa"] == pytest.approx((3 / 5 - 13 / 25) / (1 - 13 / 25))
     assert found["share of real changes without a judge"] == 3 / 5
     assert "simllm: agreement with 5 labels:\n" in done.stderr
-    assert "     0.667  precision\n" in done.stderr
+    assert "     0.667  precision (0.21 to 0.94)\n" in done.stderr
 
 
 @pytest.mark.parametrize(

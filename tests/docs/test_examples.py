@@ -99,3 +99,51 @@ def test_a_function_and_a_row_of_the_table_add_a_metric(tmp_path, monkeypatch):
     assert inside.values[0] == pytest.approx(1)
     with pytest.raises(UnavailableError, match="name it as cider=CORPUS"):
         metrics.load("cider")
+
+
+@pytest.mark.slow
+def test_fine_tune_code_t5(tmp_path):
+    """A tiny random T5 learns a little from mined items, and its edits are evaluated."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    function = "def f{}(x):\n    # TODO: return the sum\n    return x"
+    rows = [
+        {"id": str(n), "split": split, "language": "python", "comment": "# TODO: return the sum",
+         "source": function.format(n), "reference": f"def f{n}(x):\n    return sum(x)"}
+        for n, split in enumerate(["train"] * 8 + ["validation"] * 2 + ["test"] * 3)
+    ]  # fmt: skip
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [
+        "<pad>",
+        "</s>",
+        "<unk>",
+        *sorted(
+            {word for row in rows for word in re.findall(r"\w+|[^\w\s]", row["source"] + row["reference"])}
+        ),
+    ]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    ).save_pretrained(tmp_path / "tiny")
+    config = T5Config(
+        vocab_size=len(words),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path / "tiny")
+    arguments = ("items.jsonl", "--model", "tiny", "--out", "t5", "--longest", "24", "--beams", "2")
+    arguments = [tmp_path / word if word in ("items.jsonl", "tiny", "t5") else word for word in arguments]
+    for epochs in ("1", "2"):  # the second run resumes
+        done = run(EXAMPLES / "fine_tune_code_t5.py", *arguments, "--epochs", epochs)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "t5" / "model" / "model.safetensors").is_file()
+    assert [json.loads(line)["id"] for line in (tmp_path / "t5" / "edits.jsonl").open()] == ["10", "11", "12"]
+    done = run("-m", "simllm", "evaluate", "edits", tmp_path / "t5" / "edits.jsonl", "--out", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    assert "edits" in done.stdout

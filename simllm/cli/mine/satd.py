@@ -262,16 +262,18 @@ def _print(funnel: Funnel) -> None:
         if counts:
             print(f"simllm: {title}{', '.join(f'{k} {v:,}' for k, v in counts.items())}", file=sys.stderr)
     if funnel.agreement:
+        from simllm.code.satd_mining.judge import INTERVAL
+
         print(f"simllm: agreement with {funnel.agreement['labelled']:,} labels:", file=sys.stderr)
         for name, value in funnel.agreement.items():
-            if name != "labelled":
-                print(f"{_cell(value):>10}  {name}", file=sys.stderr)
+            if name != "labelled" and not name.endswith(INTERVAL):
+                ends = funnel.agreement.get(f"{name}{INTERVAL}")
+                more = f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else ""
+                print(f"{_cell(value):>10}  {name}{more}", file=sys.stderr)
 
 
 def _cell(value: Any) -> str:
-    """Format a count, a share, or the ends of an interval; a value that is not defined is "n/a"."""
-    if isinstance(value, list):
-        return " to ".join(f"{end:.2f}" for end in value)
+    """Format a count or a share; a value that is not defined is "n/a"."""
     if value is None:
         return "n/a"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"

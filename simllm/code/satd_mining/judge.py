@@ -20,6 +20,7 @@ from simllm.llm.templates import Templates, find_template
 
 _LABELS = ("yes", "no", "unclear")
 VERDICTS = (*_LABELS, "failed")
+INTERVAL = ", 95% interval"  # after the name of a figure, that of its interval
 _FIELDS = ("language", "comment", "function", "path", "source", "reference", "item")
 
 
@@ -106,9 +107,7 @@ def quality(verdicts: Mapping[str, str], labels: Mapping[str, bool]) -> dict[str
         "labelled": len(ids),
         "labels without a verdict": len(labels) - len(ids),
         **{name: values[name] if given else None for name, given in defined.items()},
-        **{
-            f"{name}, 95% interval": list(ends) if defined[name] else None for name, ends in intervals.items()
-        },
+        **{f"{name}{INTERVAL}": list(ends) if defined[name] else None for name, ends in intervals.items()},
         "kept and real": right,
         "kept, but not real": wrong,
         "dropped, but real": missed,
