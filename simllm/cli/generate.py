@@ -103,41 +103,34 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Run `simllm generate`: write a line for each reply.
 
-    The exit status is 1 if replies are missing or no request got a reply, else 0.
+    The exit status is 1 if no request got a reply, else 0.
     """
     with packages.require_llm_extra():
-        from simllm.llm.endpoint import LostReplyError
         from simllm.llm.generation import generate
         from simllm.llm.templates import find_template
     if options.output is None:
         raise InputError("expected -o FILE, to write the replies to")
     model = _model(options)
-    try:
-        with contextlib.ExitStack() as held:
-            if model and options.local:
-                # Before the model is loaded: a wrong output is an error now.
-                output_file.check_output(options.output, overwrite=True)
-                model = held.enter_context(
-                    local.served(options.local, model, options.context or local.CONTEXT)
-                )
-            progress = held.enter_context(_progress(options))
-            rows = generate(
-                options.items,
-                find_template(options.template),
-                model,
-                output=options.output,
-                samples=options.samples,
-                labels=_list(options.labels) or (),
-                logprobs=options.logprobs,
-                replay=options.replay,
-                retry_failed=options.retry_failed,
-                keep=_list(options.keep),
-                overwrite=options.overwrite,
-                progress=progress,
-            )
-    except LostReplyError as error:
-        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
-        return 1
+    with contextlib.ExitStack() as held:
+        if model and options.local:
+            # Before the model is loaded: a wrong output is an error now.
+            output_file.check_output(options.output, overwrite=True)
+            model = held.enter_context(local.served(options.local, model, options.context or local.CONTEXT))
+        progress = held.enter_context(_progress(options))
+        rows = generate(
+            options.items,
+            find_template(options.template),
+            model,
+            output=options.output,
+            samples=options.samples,
+            labels=_list(options.labels) or (),
+            logprobs=options.logprobs,
+            replay=options.replay,
+            retry_failed=options.retry_failed,
+            keep=_list(options.keep),
+            overwrite=options.overwrite,
+            progress=progress,
+        )
     counts = _counts(rows, bool(options.labels))
     if options.format == "json":
         print(json.dumps(counts, indent=1))
@@ -192,7 +185,7 @@ def _progress(options: Options) -> Iterator[Callable[[Progress], None]]:
     """Show a bar with rate, time left, failures and cost while a `with` block works."""
     from tqdm import tqdm
 
-    with tqdm(unit=" replies", disable=not options.has_bar) as bar:
+    with tqdm(unit=" replies", disable=not options.has_bar) as bar, shared_options.resumable():
 
         def advance(now: Progress) -> None:
             if bar.disable:
@@ -208,7 +201,4 @@ def _progress(options: Options) -> Iterator[Callable[[Progress], None]]:
             bar.set_postfix(facts, refresh=False)
             bar.update(now.done - bar.n)
 
-        try:
-            yield advance
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("(the same command continues)") from None
+        yield advance

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.cli.parser import parse
-from simllm.cli.shared_options import take
+from simllm.cli.shared_options import CONTINUES, take
 from simllm.errors import IncompleteError, InputError, OptionError
 from simllm.io import output_file, packages, partial_file
 from simllm.io.output_folder import OutputFolder
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
             _say(f"error: {message}")
             return 2
         except IncompleteError as error:
-            _say(f"error: {error}; the same command continues")
+            _say(f"error: {error}; {CONTINUES}")
             return 1
         except OSError as error:
             return _end_after(error)

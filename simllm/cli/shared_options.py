@@ -19,6 +19,7 @@ from simllm.io import tables
 if TYPE_CHECKING:
     from simllm.metrics.interface import Metric, ScoreFunction
 
+CONTINUES = "the same command continues"
 MODEL = ("FOLDER", "a model folder; default: the included one")
 OUTPUT = ("FILE", "write to FILE, not to stdout")
 
@@ -39,6 +40,15 @@ class CommonOptions:
 
 
 @contextlib.contextmanager
+def resumable() -> Iterator[None]:
+    """Tell after Ctrl+C in a `with` block that the same command continues."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"({CONTINUES})") from None
+
+
+@contextlib.contextmanager
 def progress(options: CommonOptions, unit: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar while a `with` block works; the block calls it with the numbers of done and of all.
 
@@ -46,16 +56,13 @@ def progress(options: CommonOptions, unit: str) -> Iterator[Callable[[int, int],
     """
     from tqdm import tqdm
 
-    with tqdm(unit=unit, disable=not options.has_bar) as bar:
+    with tqdm(unit=unit, disable=not options.has_bar) as bar, resumable():
 
         def advance(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        try:
-            yield advance
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("(the same command continues)") from None
+        yield advance
 
 
 Options = TypeVar("Options")

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from simllm.llm.model import Model, Sampling, read_model
 
 __all__ = ["LostReplyError", "Model", "Sampling", "generate", "read_model"]
-_PLACES = {"LostReplyError": "endpoint", "generate": "generation", "Model": "model", "Sampling": "model"}
-_PLACES["read_model"] = "model"
+_PLACES = {
+    "LostReplyError": "endpoint", "Model": "model", "Sampling": "model", "generate": "generation",
+    "read_model": "model",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,6 @@ from simllm.errors import InputError, OptionError
 from simllm.io import output_file, reading
 from simllm.io.partial_file import path_of
 from simllm.llm.answers import check_labels, label_probabilities, read_label
-from simllm.llm.endpoint import LostReplyError
 from simllm.llm.model import Model
 from simllm.llm.records import ReplyRecord, Slot
 from simllm.llm.reply import Reply, from_row
@@ -125,9 +124,7 @@ def generate(
             )
             _check_others(output, session, questions, overwrite)
         replies = _ask(session, questions, progress)
-        if session.lost:
-            count = f"{len(session.lost):,} {'reply is' if len(session.lost) == 1 else 'replies are'} missing"
-            raise LostReplyError(f"{count} ({session.lost[0]})")
+        session.check_complete()
         made = [
             _row(row, question, replies[question], session.row_of(question) or {}, names, logprobs, keep)
             for row, question in _with_items(rows, questions)

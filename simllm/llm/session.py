@@ -192,6 +192,12 @@ class Session:
                 self.record.lose(*place, reason)
                 self.lost.append(reason)
 
+    def check_complete(self) -> None:
+        """Raise `LostReplyError` if `ask_all` lost replies."""
+        if self.lost:
+            count = f"{len(self.lost):,} {'reply is' if len(self.lost) == 1 else 'replies are'} missing"
+            raise LostReplyError(f"{count} ({self.lost[0]})")
+
     def _ask_waiting(self, questions: Sequence[Question]) -> Generator[tuple[Question, Reply | str]]:
         """Yield each question with its reply, or with the reason why the reply was lost."""
         left, taking, is_over = iter(questions), threading.Lock(), threading.Event()

@@ -519,7 +519,7 @@ def test_a_lost_answer_is_asked_for_again_by_the_same_command(rules, tmp_path, s
     options = ("--judge", server.url, "--retries", "0")
     done = mine(tmp_path, *options)
     assert (done.returncode, done.stdout) == (1, "")
-    message = "1 answer is missing (HTTP status 503: busy); the same command continues"
+    message = "1 reply is missing (HTTP status 503: busy); the same command continues"
     assert done.stderr == f"simllm: error: {message}\n"
     assert not (tmp_path / "items.jsonl").exists()
     server.requests.clear()

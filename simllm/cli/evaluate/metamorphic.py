@@ -21,7 +21,6 @@ from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table, format_count
-from simllm.llm.endpoint import LostReplyError
 from simllm.llm.model import Sampling
 
 if TYPE_CHECKING:
@@ -153,21 +152,9 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def run(options: Options) -> int:
-    """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool.
-
-    The exit status is 1 if the endpoint of a model was lost.
-    """
+def run(options: Options) -> None:
+    """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool."""
     options = _checked(options)
-    try:
-        _run(options)
-    except LostReplyError as error:
-        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _run(options: Options) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import judges, report
@@ -353,15 +340,12 @@ def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict
             )
             of_model = ModelTool(questions, options.template, session)
             find, asked = of_model.find, of_model.ask_all(questions)
-        try:
+        with shared_options.resumable():
             # Only the progress is of interest; the answers are in the record.
             for _ in tqdm(asked, unit=" answers", disable=not options.has_bar):
                 pass
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("(the same command continues)") from None
-        if session is not None and session.lost:
-            missing = format_count(len(session.lost), "answer")
-            raise LostReplyError(f"the endpoint did not give {missing} ({session.lost[0]})")
+        if session is not None:
+            session.check_complete()
         crashes = count_crashes(questions, find)
         draws = collect_draws(questions, find)
     reasons = [f"{count:,} with {reason}" for reason, count in crashes.most_common()]

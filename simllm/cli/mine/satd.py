@@ -114,8 +114,6 @@ def run(options: Options) -> int:
     with packages.require_code_extra():
         from simllm.code.satd_mining.mining import SatdMining
         from simllm.code.satd_mining.selection import ask_judge, write_items
-        from simllm.llm.endpoint import LostReplyError
-
     # Before the mining, so that a wrong judge is an error now, not after hours.
     judge, prompts = _judge(options)
     labels = _labels(options)
@@ -124,7 +122,7 @@ def run(options: Options) -> int:
     with contextlib.ExitStack() as held:
         source = _source(options, target, held)
         session = _session(judge, target, options, held) if judge else None
-        try:
+        with shared_options.resumable():
             if isinstance(source, SatdMining):
                 for _ in tqdm(
                     source.mine(), total=len(source), unit=" repositories", disable=not options.has_bar
@@ -133,16 +131,8 @@ def run(options: Options) -> int:
             answers = ask_judge(source, session, prompts) if session and prompts else ()
             for _ in tqdm(answers, unit=" answers", disable=not options.has_bar):
                 pass
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("(the same command continues)") from None
-        # Not an `InputError`: nothing is wrong with the options, and the run can be continued.
-        except LostReplyError as error:
-            print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
-            return 1
-        if session and session.lost:
-            count = f"{len(session.lost):,} answer{'s are' if len(session.lost) > 1 else ' is'} missing"
-            print(f"simllm: error: {count} ({session.lost[0]}); the same command continues", file=sys.stderr)
-            return 1
+        if session:
+            session.check_complete()
         output_file.check_output(target, options.overwrite)  # another program may have just written it
         funnel = write_items(target, source, session, prompts, labels)
         if isinstance(source, SatdMining):

@@ -19,7 +19,6 @@ from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import format_count
-from simllm.llm.endpoint import LostReplyError
 
 if TYPE_CHECKING:
     from simllm.perturb.code.names import Namer
@@ -119,20 +118,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: Options) -> int:
-    """Run `simllm perturb code`: rewrite code, and write the rewritten variants.
-
-    The exit status is 1 if the endpoint of a model was lost.
-    """
-    try:
-        _run(options)
-    except LostReplyError as error:
-        print(f"simllm: error: {error}; the same command continues", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _run(options: Options) -> None:
+def run(options: Options) -> None:
+    """Run `simllm perturb code`: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with packages.require_code_extra():

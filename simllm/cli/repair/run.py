@@ -107,7 +107,7 @@ def run(options: Options) -> int:
     if not summary["complete"]:
         print(
             f"simllm: {summary['open attempts']:,} attempts are open "
-            f"({tables.on_one_line(summary['first open attempt'])}); the same command continues",
+            f"({tables.on_one_line(summary['first open attempt'])}); {shared_options.CONTINUES}",
             file=sys.stderr,
         )
     return 0 if summary["complete"] else 1

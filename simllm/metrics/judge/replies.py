@@ -13,7 +13,6 @@ from simllm.errors import InputError, OptionError
 from simllm.io import output_file
 from simllm.io.tables import on_one_line
 from simllm.llm.answers import find_label
-from simllm.llm.endpoint import LostReplyError
 from simllm.llm.records import ReplyRecord, Slot
 from simllm.llm.reply import Reply
 from simllm.llm.session import Question, Session
@@ -84,9 +83,7 @@ def _replies(judge: Judge, questions: Sequence[Question]) -> tuple[dict[Question
                 replies[question] = reply
         except OptionError as error:  # of the endpoint: what it cannot do
             raise InputError(f"{judge.file}: {error.with_flags({'logprobs': 'expectation'})}") from None
-        if session.lost:
-            count = f"{len(session.lost):,} of {len(questions):,} replies of the judge are missing"
-            raise LostReplyError(f"{count} ({session.lost[0]})")
+        session.check_complete()
         return replies, session.asked
 
 

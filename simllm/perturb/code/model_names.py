@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.tables import format_count
 from simllm.llm.answers import without_thinking
-from simllm.llm.endpoint import LostReplyError
 from simllm.llm.generation import render_prompts
 from simllm.llm.model import Model
 from simllm.llm.records import Slot
@@ -92,9 +90,7 @@ def propose_names(
             Question(prompt, Slot(item["id"])) for (item, _), prompt in zip(asked, prompts, strict=True)
         ]
         replies = dict(session.ask_all(questions))
-        if session.lost:
-            count = format_count(len(session.lost), "answer")
-            raise LostReplyError(f"the endpoint did not give {count} ({session.lost[0]})")
+        session.check_complete()
         found = {
             item["id"]: replies[question].text for (item, _), question in zip(asked, questions, strict=True)
         }
