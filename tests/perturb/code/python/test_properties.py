@@ -1,16 +1,17 @@
 """Properties of rewritten Python code: it behaves as before, whichever sites are chosen."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from simllm.perturb.code import DEFAULT_RULES, restore, rewrite
 from simllm.perturb.code.python.rules import RULES
+from simllm.perturb.code.rules import RENAMES
 from simllm.perturb.code.units import Symbol
 from tests.perturb.code.python.random_functions import functions
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")  # `3 is None`
-EVERY = [*DEFAULT_RULES, "remove-comments", "expand-compound", "dead-code"]
+EVERY = [*RENAMES, *RULES.structural]
 inputs = st.lists(
     st.tuples(st.integers(-3, 5), st.lists(st.integers(-3, 3), max_size=3)), min_size=3, max_size=3
 )
@@ -54,6 +55,12 @@ def longer(name, kind, values):
 @given(functions(), inputs, st.sampled_from([1.0, 0.5]), st.integers(0, 9))
 def test_rewritten_functions_behave_as_before(source, arguments, share, seed):
     check(source, arguments, EVERY, share, seed)
+
+
+@pytest.mark.parametrize("rule", EVERY)
+def test_random_functions_have_places_for_every_rule(rule):
+    first = settings(phases=[Phase.generate])  # the smallest such function is not needed
+    find(functions(), lambda source: rewrite(source, "python", [rule], longer).counts[rule], settings=first)
 
 
 @pytest.mark.slow

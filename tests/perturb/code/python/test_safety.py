@@ -5,10 +5,12 @@ import time
 
 import pytest
 
-from simllm.perturb.code import DEFAULT_RULES, rewrite
+from simllm.perturb.code import rewrite
+from simllm.perturb.code.python.rules import RULES
+from simllm.perturb.code.rules import RENAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
-EVERY = [*DEFAULT_RULES, "remove-comments", "expand-compound", "dead-code"]
+EVERY = [*RENAMES, *RULES.structural]
 
 
 def longer(name, kind, values):
