@@ -14,8 +14,9 @@ from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import on_one_line
+from simllm.llm.endpoint import LostReplyError, RawReply
 from simllm.llm.model import content_hash
-from simllm.llm.reply import Reply, from_row, to_row
+from simllm.llm.reply import Reply, from_row, parse_reply, to_row
 
 
 def add_to_folder(folder: Path, name: str) -> Path:
@@ -131,6 +132,7 @@ class ReplyRecord:
     def __init__(self, file: Path | None = None, *, reads_only: bool = False) -> None:
         self.file, self._reads_only = file, reads_only
         self._rows: dict[tuple[str, Slot], dict[str, Any]] = {}
+        self._has_older = False
         self.lost: dict[tuple[str, Slot], str] = {}
         self._log: JsonLinesLog | None = None
         rows: Iterable[tuple[str, dict[str, Any]]] = ()
@@ -140,6 +142,11 @@ class ReplyRecord:
             self._log = JsonLinesLog(file, is_synced=True)
             rows = self._log.rows
         for where, row in rows:
+            if reads_only and isinstance(row.get("request"), str):
+                self._has_older = True
+                older, reply = _read_older(row, where)
+                self._rows[older] = reply
+                continue
             key = self._key_of(row, where)
             if isinstance(row.get("lost"), str):
                 self.lost[key] = row["lost"]
@@ -174,6 +181,17 @@ class ReplyRecord:
     def find(self, request: dict[str, Any], slot: Slot) -> dict[str, Any] | None:
         """Return the row of a reply; None if there is none. `request` has the hash in place of its text."""
         return self._rows.get(self.key(request, slot))
+
+    def find_older(self, request: dict[str, Any], slot: Slot) -> dict[str, Any] | None:
+        """Return the row of a reply that the first version of `simllm repair` recorded.
+
+        `request` has its text, unlike that of `find`.
+        """
+        if not self._has_older:
+            return None
+        asked = {name: request.get(name) for name in ("model", "messages")}
+        # All requests of these runs had the temperature 1, and their hash covers it.
+        return self._rows.get((content_hash({**asked, "temperature": 1, "top_p": 1}), slot))
 
     def keep(self, request: dict[str, Any], slot: Slot, reply: Reply) -> None:
         """Record a reply; wait until it is on the disk."""
@@ -213,6 +231,20 @@ class ReplyRecord:
         """Close the file."""
         if self._log is not None:
             self._log.close()
+
+
+def _read_older(row: dict[str, Any], where: str) -> tuple[tuple[str, Slot], dict[str, Any]]:
+    """Read a row of the first version of `simllm repair`: its key, and the row in today's form."""
+    item, body = (reading.text_under(row, name, where) for name in ("item", "body"))
+    numbers = [reading.value_under(row, name, where, "a number") for name in ("attempt", "round", "status")]
+    if not all(type(number) is int for number in numbers):
+        raise InputError(f"{where}: attempt, round and status must be whole numbers")
+    attempt, round_, status = numbers
+    try:
+        reply = parse_reply(RawReply(status, body))
+    except LostReplyError as error:
+        raise InputError(f"{where}: {error}") from None
+    return (row["request"], Slot(item, attempt, round_)), to_row(reply)
 
 
 def _place(request: dict[str, Any], slot: Slot) -> dict[str, Any]:

@@ -104,7 +104,8 @@ class Session:
 
     def row_of(self, question: Question) -> dict[str, Any] | None:
         """Return the recorded row of a question's reply; None if there is none."""
-        return self.record.find(*self.place_of(question))
+        request, stored = self._request(question)
+        return self.record.find(stored, question.slot) or self.record.find_older(request, question.slot)
 
     def find(self, question: Question) -> Reply | None:
         """Return the recorded reply to a question; None if it must be asked."""

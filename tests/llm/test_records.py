@@ -1,5 +1,6 @@
 """The record of replies, and sessions that ask what the record lacks."""
 
+import hashlib
 import json
 
 import pytest
@@ -81,3 +82,27 @@ def test_two_processes_do_not_cut_off_each_other(tmp_path):
         second.keep(REQUEST, Slot("b"), Reply("two"))
     first.close()
     assert len(ReplyRecord(tmp_path / "r.jsonl").rows()) == 1
+
+
+def test_a_replay_reads_records_of_the_first_version(tmp_path):
+    """Those of the first `simllm repair`: the request as one hash, and the reply as the endpoint sent it."""
+    messages = [{"role": "user", "content": "x"}]
+    asked = {"model": "m", "messages": messages, "temperature": 1, "top_p": 1}
+    compact = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    body = json.dumps({"choices": [{"message": {"content": "yes"}}], "usage": usage})
+    row = {"request": hashlib.sha256(compact.encode()).hexdigest(), "item": "i", "attempt": 2, "round": 1}
+    file = tmp_path / "replies.jsonl"
+    file.write_text(json.dumps({**row, "status": 200, "body": body}) + "\n")
+
+    def session(model):
+        return Session(Model(model=model), ReplyRecord(file, reads_only=True), is_replay=True)
+
+    reply = session("m").ask(Question(messages, Slot("i", 2)))
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("yes", 3, 1)
+    for model, slot in (("m", Slot("i", 1)), ("m", Slot("j", 2)), ("other", Slot("i", 2))):
+        with pytest.raises(InputError, match="has no reply to this request"):
+            session(model).ask(Question(messages, slot))
+    file.write_text(json.dumps({**row, "status": True, "body": body}) + "\n")
+    with pytest.raises(InputError, match="line 1: attempt, round and status must be whole numbers"):
+        session("m")
