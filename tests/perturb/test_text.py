@@ -66,6 +66,7 @@ def test_added_sentences_keep_the_text():
 
 KEPT = [
     *("{{ item.text }}", "{% if a %}", "<test_case>", "{name}", "assertEqual(", "obj.name", "`code here`"),
+    *('<p class="intro">', "\n```python\nprint value here\n```\n"),
     *("https://some.where/page", "snake_case", "PASS", "word2vec", "4711", "$HOME", "path/of/file"),
 ]
 
@@ -89,6 +90,45 @@ def test_any_text_can_be_attacked(text, rule):
     # All else stays: what is neither a letter nor a blank is there in the same order.
     if rule in WORD_RULES:
         assert re.sub(r"[^\W\d_]|\s", "", attacked) == re.sub(r"[^\W\d_]|\s", "", text)
+
+
+@pytest.mark.parametrize("rule", ["charswap", "delete", "insert", "space"])
+@pytest.mark.parametrize(
+    "text", ["هذا النص مكتوب باللغة العربية", "это предложение по-русски", "语言模型分类这个句子"]
+)
+def test_words_of_any_script_change_by_their_own_letters(rule, text):
+    attacked = Attacker([rule], share=1).attack(text, rule)
+    assert attacked != text
+    assert set(attacked) <= {*text, " "}
+
+
+def test_letters_with_combining_marks_stay():
+    text = "un cafe\u0301 nai\u0308ve"
+    for rule in WORD_RULES:
+        assert Attacker([rule], share=1).attack(text, rule)[2:] == text[2:]
+
+
+def test_a_joined_rule_needs_all_its_parts():
+    text = "Hello there"  # the lexicon has no synonym
+    attacker = Attacker(["charswap", "charswap+synonym"])
+    assert [row["variant"] for row in attacker.vary([("a", {"id": 1, "text": text})], "text")] == [
+        "",
+        "charswap",
+    ]
+
+
+def test_an_instruction_knows_other_spellings_of_the_true_class():
+    attacker = Attacker(["instruction"], labels=["PASS", "fail"])
+    for gold in ("pass", " Pass "):
+        assert all('"fail"' in attacker.attack(str(n), "instruction", gold) for n in range(20))
+
+
+def test_a_long_text_takes_linear_time():
+    text = "Deletes some words of `code` here, as pass or fail. " * 30_000
+    for rule in ("charswap", "synonym"):
+        attacked = Attacker([rule], labels=["pass", "fail"]).attack(text, rule)
+        # Replacing or testing one word at a time against all others would take minutes.
+        assert attacked != text
 
 
 def test_equal_texts_are_attacked_alike_and_seeds_differ():
@@ -130,10 +170,24 @@ def test_the_command_writes_items_and_variants(tmp_path, capsys):
 def test_the_command_attacks_a_template(tmp_path, capsys):
     template = tmp_path / "persona.j2"
     template.write_text("You are an experienced tester.\n{{ text }}\n")
-    status, out, _ = run(capsys, template, "--rules", "keyboard")
-    assert status == 0
+    status, out, err = run(capsys, template, "--rules", "keyboard")
+    assert (status, err) == (0, "simllm: warning: without --labels, words of labels may be changed, too\n")
     assert out.endswith("\n{{ text }}\n")
     assert out != template.read_text()
+
+
+def test_an_instruction_without_true_classes_is_a_warning(tmp_path, capsys):
+    words = ("--rules", "instruction", "--labels", "pass,fail")
+    items, template = tmp_path / "items.jsonl", tmp_path / "persona.j2"
+    items.write_text(
+        '{"id": 1, "text": "a"}\n{"id": 2, "text": "b", "gold": 0}\n{"id": 3, "text": "c", "gold": "fail"}\n'
+    )
+    assert (
+        '2 items of 3 without one of the labels under "gold": instruction may ask'
+        in run(capsys, items, *words)[2]
+    )
+    template.write_text("Pass or fail?\n{{ text }}")
+    assert "it is the right label of some items" in run(capsys, template, *words)[2]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +197,7 @@ def test_the_command_attacks_a_template(tmp_path, capsys):
         (["--rules", ","], "--rules: expected one or more of charswap"),
         (["--rules", "case,case"], "--rules: a rule stands twice"),
         (["--rules", "instruction"], "--rules instruction needs --labels"),
+        (["--rules", "instruction", "--labels", "no,No"], "--rules instruction needs --labels"),
         (["--rules", "case", "--share", "0"], "--share 0.0: expected a number above 0"),
         (["--rules", "case", "--field", "id"], 'expected a text under "id"'),
         (["--rules", "case", "--field", "body"], 'expected a value under "body"; it has id, text'),

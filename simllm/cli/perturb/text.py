@@ -12,7 +12,8 @@ from pathlib import Path
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
 from simllm.io import output_file, reading, tables
-from simllm.perturb.text import Attacker, count_variants
+from simllm.io.tables import format_count
+from simllm.perturb.text import Attacker, count_variants, count_without_true_class
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a text
 MODEL = None
@@ -36,8 +37,8 @@ rules that add a sentence:
 
 JSON lines (.jsonl) have items with id and a text. Each is written, and after it a variant for each rule, with
 the id of the item under `original`. Any other file is one text, such as the template of a prompt, and has one
-rule. Names of code, numbers, labels, web addresses, text in `backticks` and what a template fills in
-({{ text }}, {name}, <test_case>) stay.
+rule. Names of code, numbers, --labels, web addresses, text in `backticks`, fenced blocks of code and what a
+template fills in ({{ text }}, {name}, <test_case>) stay.
 """
 
 
@@ -94,6 +95,13 @@ def run(options: Options) -> None:
         print(f"{'variant':<22}{'items':>7}{'unchanged':>11}", file=sys.stderr)
         for rule in attacker.rules:
             print(f"{rule:<22}{counts[rule]:>7,}{counts[''] - counts[rule]:>11,}", file=sys.stderr)
+    unknown = count_without_true_class(rows, attacker.labels, attacker.gold)
+    if unknown and any("instruction" in rule.split("+") for rule in attacker.rules):
+        warnings.warn(
+            f"{format_count(unknown, 'item')} of {counts['']:,} without one of the labels under "
+            f'"{attacker.gold}": instruction may ask for the right label',
+            stacklevel=2,
+        )
     if none := [rule for rule in attacker.rules if not counts[rule]]:
         warnings.warn(f"no text is changed by {', '.join(none)}", stacklevel=2)
 
@@ -105,6 +113,13 @@ def _attack_file(attacker: Attacker, options: Options) -> None:
     attacked = attacker.attack(text, attacker.rules[0])
     if attacked == text:
         raise InputError(f"{options.file}: no word that {attacker.rules[0]} changes")
+    if not attacker.labels:
+        warnings.warn("without --labels, words of labels may be changed, too", stacklevel=2)
+    if "instruction" in attacker.rules[0].split("+"):
+        warnings.warn(
+            "instruction asks for one label, whatever the item: it is the right label of some items",
+            stacklevel=2,
+        )
     tables.show(attacked, options.output)
 
 

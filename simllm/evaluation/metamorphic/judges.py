@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.commands import TIMEOUT, CommandRunner, item_folder
+from simllm.evaluation.metamorphic.commands import (
+    LARGEST_OUTPUT,
+    TIMEOUT,
+    TOO_LONG,
+    CommandRunner,
+    item_folder,
+)
 from simllm.evaluation.metamorphic.results import FAILING, LATE, OUTCOMES, PLAUSIBLE, SIDES, Draw
 from simllm.io import tables
 from simllm.metrics.interface import Example, Metric
@@ -132,7 +138,13 @@ def _failures(ended: Sequence[tuple[str, str]]) -> Iterator[str]:
     late = sum(status == TIMEOUT for status, _ in ended)
     # 126 and 127 are a shell's statuses for a command that cannot run; a minus stands for a signal.
     broken = sum(status in ("126", "127") or status.startswith("-") for status, _ in ended)
-    for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
+    long = sum(status == TOO_LONG for status, _ in ended)
+    found = (
+        (late, "took too long"),
+        (broken, "crashed or was not found"),
+        (long, f"printed more than {LARGEST_OUTPUT >> 20} MiB"),
+    )
+    for count, what in found:
         if count:
             yield f"the judge {what} on {count:,} of {len(ended):,} answers, which count as failures"
 

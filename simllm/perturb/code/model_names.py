@@ -25,6 +25,7 @@ from simllm.perturb.code.rules import RENAMES, find_rules
 from simllm.perturb.code.variants import PROPOSED
 
 TEMPLATE = Path(__file__).parent / "data" / "names_request.j2"
+_LONGEST_NAME = 64  # characters; longer ones are sentences, or a model that repeats itself
 _BATCH = 256  # items that are asked about at the same time
 
 
@@ -120,7 +121,8 @@ def usable_names(
     """Return those proposals of a reply that can be new names, by old names, and the counts of all.
 
     A new name is an identifier, no reserved word, differs from all words of the code and of the code around
-    it, and stands for one old name only.
+    it, and stands for one old name only. Code in ASCII gets ASCII names: letters of other scripts can look
+    like its own.
     """
     reserved = find_rules(item["language"]).reserved
     words = words_of(f"{item['source']}\n{item.get('around') or ''}")
@@ -135,6 +137,10 @@ def usable_names(
             reason = "with the old name again"
         elif not is_name(new):
             reason = "with no identifier"
+        elif len(new) > _LONGEST_NAME:
+            reason = f"with more than {_LONGEST_NAME} characters"
+        elif not new.isascii() and all(map(str.isascii, words)):
+            reason = "with letters of another script"
         elif new in reserved:
             reason = "with a reserved word"
         elif new in words or new in (item.get("names") or {}).values():

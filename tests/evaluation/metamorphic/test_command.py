@@ -449,6 +449,12 @@ def test_a_judge_that_fails_itself_is_told(tmp_path):
     )
 
 
+def test_a_judge_that_prints_too_much_is_told(tmp_path):
+    done = judged(tmp_path, "a", "sh -c 'head -c 20000000 /dev/zero; echo plausible'")
+    assert "the judge printed more than 16 MiB on 2 of 2 answers, which count as failures" in done.stderr
+    assert results(tmp_path)["mean"]["original"] == 0
+
+
 def test_a_judge_that_leaves_processes_behind_is_not_waited_for(tmp_path):
     done = judged(tmp_path, "a", f"sh -c 'sleep 600 & echo $! >> {tmp_path}/pids; exit 0'")
     assert done.returncode == 0, done.stderr

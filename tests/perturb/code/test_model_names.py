@@ -51,6 +51,16 @@ def test_only_usable_proposals_are_taken():
     assert counts.refused == {"with a word of the code": 2, "with the old name again": 1}
 
 
+def test_names_that_look_alike_or_never_end_are_refused():
+    reply = json.dumps({"total": "t\u043etal", "n": "größe", "s": "s" * 65}, ensure_ascii=False)
+    proposed, counts = usable_names(reply, ["total", "n", "s"], ITEM)
+    assert proposed == {}
+    assert counts.refused == {"with letters of another script": 2, "with more than 64 characters": 1}
+    # Code that is written in such letters keeps its style.
+    german = {**ITEM, "source": SOURCE.replace("xs", "länge")}
+    assert usable_names(reply, ["n"], german)[0] == {"n": "größe"}
+
+
 @given(st.dictionaries(st.sampled_from(NAMES), st.text(max_size=8)), st.text(max_size=30))
 def test_any_reply_gives_names_that_the_rewriter_takes(names, noise):
     proposed, counts = usable_names(noise + json.dumps(names, ensure_ascii=False) + noise, NAMES, ITEM)
