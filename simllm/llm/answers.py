@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,15 @@ _END_OF_THINKING = re.compile(
 )
 _SIGN = re.compile(r"[^\w\n]")
 _SENTENCE_END = re.compile(r"[.!?:;]\s")
+_BLANK = r"[^\S\n]"
+_QUOTES = "*_`\"'\u2018\u2019\u201c\u201d"
+# Between the words of a label: models write "non clone" for "non-clone".
+_SEPARATOR = re.compile(rf"(?<=[^\W_])(?:{_BLANK}+|[_-])(?=[^\W_]|\Z)")
+_DENIAL = (
+    r"(?:\b(?:not|never|cannot|neither|nor|non{no})|n['\u2019]t)"
+    rf"(?:{_BLANK}+(?:a|an|the|to|be|being|considered|really|actually|yet))*(?:{_BLANK}|[{_QUOTES}-]){{{{1,4}}}}\Z"
+)
+_LONGEST_DENIAL = 60  # characters before a label that are looked at
 _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\bis\b)", re.IGNORECASE)
 
 
@@ -30,13 +40,24 @@ def without_thinking(text: str) -> str:
 
 
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return labels without outer white space; they must be two or more, and differ by more than case."""
+    """Return labels without outer white space; they must be two or more, and differ as words."""
     found = tuple(label.strip() for label in labels)
     if len(found) < 2 or not all(re.search(r"[^\W_]", label) for label in found):
         raise OptionError("{labels}: expected two labels or more, such as pass,fail, with letters or digits")
-    if len({label.lower() for label in found}) < len(found):
+    if any(_is_spelled(two, one) for one, two in itertools.combinations(found, 2)):
         raise OptionError("{labels}: a label stands twice")
     return found
+
+
+def _pattern(label: str) -> str:
+    """Return a regular expression for a label, with a blank, "-" or "_" between its words."""
+    words = map(re.escape, _SEPARATOR.split(label))
+    return rf"(?:{_BLANK}{{1,3}}|[_-])".join(words)
+
+
+def _is_spelled(text: str, label: str) -> bool:
+    """Return whether a text is a label, in lower or upper case."""
+    return bool(re.fullmatch(_pattern(label), text, re.IGNORECASE))
 
 
 def read_label(answer: str, labels: Sequence[str]) -> str | None:
@@ -44,7 +65,8 @@ def read_label(answer: str, labels: Sequence[str]) -> str | None:
 
     What follows the last "Answer:" counts, if there is one, and thinking does not. A label that stands alone
     at the beginning of a line or sentence ("Yes, because …") counts before labels inside of a sentence; among
-    equals, the last one counts. Labels are whole words, in lower or upper case.
+    equals, the last one counts. Labels are whole words, in lower or upper case. A label that is denied ("not
+    pass"), listed as a choice ("pass or fail"), or part of another number (4.5, /5) does not count.
     """
     found = find_label(answer, labels)
     return found[0] if found else None
@@ -54,26 +76,74 @@ def find_label(answer: str, labels: Sequence[str]) -> tuple[str, int] | None:
     """Return the label that an answer names, and where it begins in the answer."""
     text, begin = blank_thinking(answer), 0
     # The longest label first, because "no" would match the beginning of "no change".
-    one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    one = "|".join(map(_pattern, sorted(labels, key=len, reverse=True)))
     # A label may begin or end with a sign, such as "C++" or "-1".
     word = rf"(?<![^\W_])(?P<label>{one})(?:(?<=[\W_])|(?![^\W_]))"
+    whole = word.replace("?P<label>", "?:")
+    rejected = _rejecter(text, whole, labels)
+
+    def result(found: re.Match[str]) -> tuple[str, int]:
+        label = next(label for label in labels if _is_spelled(found["label"], label))
+        return label, found.start("label")
+
     if markers := list(_MARKER.finditer(text)):
         # Models repeat the question, or correct themselves: the last "Answer:" counts.
         begin = markers[-1].end()
-        if found := re.compile(rf"[\W_]*?{word}", re.IGNORECASE).match(text, begin):
-            return _spelled(found["label"], labels), found.start("label")
-    text = text[begin:]
+        found = re.compile(rf"[\W_]*?{word}", re.IGNORECASE).match(text, begin)
+        if found and not rejected(*found.span("label")):
+            return result(found)
     # A match takes all signs before a word with it, so that no sign is looked at twice: a reply may be long.
-    ends = r"[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\()"
+    ends = r"[*_`\"')\]]*(?:[,.!:;\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\()"
     # The sign of a label such as "-1" is part of the label.
-    whole = word.replace("?P<label>", "?:")
     sign = rf"(?:(?!{whole})[^\w\n])" if any(map(_SIGN.match, labels)) else r"[^\w\n]"
-    steps = re.finditer(
-        rf"(?P<signs>{sign}*+)(?:_*+{word}(?={ends})|\w++|\n|\Z)", text, re.IGNORECASE | re.MULTILINE
+    steps = re.compile(
+        rf"(?P<signs>{sign}*+)(?:_*+{word}(?={ends})|\w++|\n|\Z)", re.IGNORECASE | re.MULTILINE
+    ).finditer(text, begin)
+    alone = [
+        step for step in steps if step["label"] and _begins_sentence(text, step.start(), step["signs"], begin)
+    ]
+    # Inside of a sentence, "a" is a word, and not the label A.
+    every = (
+        found
+        for found in re.compile(word, re.IGNORECASE).finditer(text, begin)
+        if len(found[0]) > 1 or found[0] in labels
     )
-    alone = [step for step in steps if step["label"] and _begins_sentence(text, step.start(), step["signs"])]
-    every = alone or list(re.finditer(word, text, re.IGNORECASE))
-    return (_spelled(every[-1]["label"], labels), begin + every[-1].start("label")) if every else None
+    for candidates in (alone, every):
+        for found in reversed(list(candidates)):
+            if not rejected(*found.span("label")):
+                return result(found)
+    return None
+
+
+def _rejecter(text: str, word: str, labels: Sequence[str]) -> Callable[[int, int], bool]:
+    """Return a function that tells whether a label, by its begin and end in a text, does not count."""
+    # "no" denies other labels ("no bug") unless it is a label.
+    denial = re.compile(_DENIAL.format(no="" if "no" in map(str.lower, labels) else "|no"), re.IGNORECASE)
+    quoted = rf"[{_QUOTES}]{{0,3}}"
+    comma = rf"{quoted},{_BLANK}{{0,3}}{quoted}"
+    choice = (
+        rf"{quoted}(?:,?{_BLANK}{{1,3}}(?:or|and){_BLANK}{{1,3}}|{_BLANK}{{0,3}}[/|]{_BLANK}{{0,3}}){quoted}"
+    )
+    # Bounded and possessive, so that a long answer takes linear time.
+    listed = re.compile(rf"{word}(?:{comma}{word}){{0,20}}+(?:{choice}{word})+", re.IGNORECASE)
+    in_list = bytearray(len(text))
+    for found in listed.finditer(text):
+        in_list[found.start() : found.end()] = b"\1" * (found.end() - found.start())
+
+    def rejects(start: int, end: int) -> bool:
+        before, after = text[max(0, start - _LONGEST_DENIAL) : start], text[end : end + 8]
+        if denial.search(before):
+            return True
+        if text[start].isdigit() and re.search(r"\d[.,]\Z|(?<!\w)[-\u2212]\Z|\d\s?/\s?\Z|\bof\s\Z", before):
+            return True
+        if text[end - 1].isdigit():
+            if re.match(r"[.,]\d", after):
+                return True
+            if re.match(r"\s?/\s?\d+(?!\s?/|\d)", after):
+                return False  # 4/5 is no list, but a 4
+        return bool(in_list[start])
+
+    return rejects
 
 
 def blank_thinking(text: str) -> str:
@@ -83,13 +153,9 @@ def blank_thinking(text: str) -> str:
     return text
 
 
-def _begins_sentence(text: str, start: int, signs: str) -> bool:
+def _begins_sentence(text: str, start: int, signs: str, begin: int) -> bool:
     """Return whether a word begins a line or sentence; it follows the signs that begin at `start`."""
-    return start == 0 or text[start - 1] == "\n" or bool(_SENTENCE_END.search(signs))
-
-
-def _spelled(found: str, labels: Sequence[str]) -> str:
-    return next(label for label in labels if label.lower() == found.lower())
+    return start == begin or text[start - 1] == "\n" or bool(_SENTENCE_END.search(signs))
 
 
 @dataclass(frozen=True)
@@ -153,7 +219,11 @@ def label_probabilities(places: Sequence[Place], labels: Sequence[str]) -> Label
             elif len(fitting) == 1:
                 masses[fitting[0]] += mass
             elif fitting:
-                whole = [label for label in fitting if _stripped(read, labels) == label.lower()]
+                whole = [
+                    label
+                    for label in fitting
+                    if _stripped(read, labels) == _SEPARATOR.sub(" ", label.lower())
+                ]
                 # An empty token ends the answer: after "no", the label is not "no change".
                 if whole and token == "":
                     masses[whole[0]] += mass
@@ -171,7 +241,7 @@ def label_probabilities(places: Sequence[Place], labels: Sequence[str]) -> Label
 
 def _stripped(text: str, labels: Sequence[str]) -> str:
     """Remove blanks and signs before a label; a label such as "-1" begins with a sign."""
-    read = re.sub(r"\A[\s*_`\"'(\[{<#>]+", "", text).lower()
+    read = _SEPARATOR.sub(" ", re.sub(r"\A[\s*_`\"'(\[{<#>]+", "", text).lower())
     signs = {label[0] for label in labels}
     return read if read[:1] in signs else re.sub(r"\A[\W_]+", "", read)
 
@@ -181,13 +251,12 @@ def _fitting(text: str, labels: Sequence[str]) -> list[str]:
     read = _stripped(text, labels)
     if not read:
         return []
-    begun = [label for label in labels if label.lower().startswith(read)]
+    words = {label: _SEPARATOR.sub(" ", label.lower()) for label in labels}
+    begun = [label for label, word in words.items() if word.startswith(read)]
     named = [
         label
-        for label in labels
-        if len(read) > len(label)
-        and read.startswith(label.lower())
-        and not re.match(r"[^\W_]", read[len(label)])
+        for label, word in words.items()
+        if len(read) > len(word) and read.startswith(word) and not re.match(r"[^\W_]", read[len(word)])
     ]
     # "no change" names the longer label, although "no" stands there as a word.
     return begun or sorted(named, key=len)[-1:]

@@ -47,6 +47,8 @@ _OVERFLOW = re.compile(
     r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
     re.IGNORECASE,
 )
+_MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
+NO_ANSWER = "the endpoint does not answer as /chat/completions or /completions should"
 # Forms of keys and passwords, also of those that the server knows and this process does not.
 _SECRET = re.compile(
     r"(?P<before>\bbearer\s+|\bbasic\s+|://(?=[^\s/@]*@)|[?&](?:[\w-]*(?:key|token|secret|password|sig))=)"
@@ -185,16 +187,23 @@ class EndpointClient:
                 if time.monotonic() >= ends:
                     raise self._too_late() from None
             else:
-                if 200 <= status < 300:
+                is_answered = 200 <= status < 300
+                if is_answered and _has_choices(text):
                     return RawReply(200, redact(text, self._key))
-                problem = f"HTTP status {status}: {self._short(error_message(text))}".rstrip(": ")
-                # A wrong key or address is wrong for all requests, so that the run must stop.
-                if status in (401, 403, 404):
+                told = self._short(error_message(text))
+                problem = f"HTTP status {status}: {told}".rstrip(": ")
+                # Gateways moderate single texts with the status of a wrong key.
+                if status == 403 and _MODERATED.search(text):
+                    raise RefusedRequestError(problem)
+                # A wrong key or address, or an empty account, stops all requests: so must the run.
+                if status in (401, 402, 403, 404, 405):
                     raise InputError(f"the endpoint refuses: {problem}")
                 if status in (400, 413) and _OVERFLOW.search(text):
                     return RawReply(status, redact(text, self._key))
+                if is_answered:  # by a gateway in trouble: some send errors with status 200
+                    problem = NO_ANSWER + (f": {told}" if told else "")
                 # These statuses are of the moment: time-outs, conflicts, too early, too many.
-                if status not in (408, 409, 425, 429) and status < 500:
+                elif status not in (408, 409, 425, 429) and status < 500:
                     raise RefusedRequestError(problem)
                 wait *= 4 if status == 429 else 1  # most rate limits are those of a minute
                 wait = _retry_after(headers, wait)
@@ -230,7 +239,7 @@ class EndpointClient:
             status, headers, data = self._exchange(target, body, ends)
             if status not in (301, 302, 303, 307, 308):
                 # JSON is UTF-8; the charset of the headers could name any of Python's codecs.
-                return status, headers, data.decode("utf-8", "replace")
+                return status, headers, data.decode("utf-8-sig", "replace")
             # The request is sent again as it is, although browsers drop the body after 302 and 303.
             target = self._redirected(target, headers.get("Location", ""))
         raise RefusedRequestError("the endpoint redirects too often")
@@ -404,7 +413,8 @@ def _retry_after(headers: http.client.HTTPMessage, otherwise: float) -> float:
             return otherwise
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (date - datetime.now(UTC)).total_seconds()
-    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else otherwise
+    # Some servers always ask for 0 seconds, or name a time that is over: all tries would be gone at once.
+    return min(seconds, _LONGEST_WAIT) if 0 < seconds < math.inf else otherwise
 
 
 def error_message(body: str) -> str:
@@ -416,6 +426,15 @@ def error_message(body: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         return body
     return message if isinstance(message, str) and message else body
+
+
+def _has_choices(body: str) -> bool:
+    """Return whether the body of a reply may be a model's."""
+    try:
+        found = json.loads(body)
+        return isinstance(found, dict) and bool(found.get("choices"))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _port(address: SplitResult) -> int:

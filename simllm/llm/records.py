@@ -18,6 +18,8 @@ from simllm.llm.endpoint import LostReplyError, RawReply
 from simllm.llm.model import content_hash
 from simllm.llm.reply import Reply, from_row, parse_reply, to_row
 
+_BEGINNINGS = (b'{"id":', b'{"sample":', b'{"key":')  # of all lines that are written here
+
 
 def add_to_folder(folder: Path, name: str) -> Path:
     """Return the file of a log in a folder that simllm made; a missing file is added to the folder."""
@@ -45,7 +47,8 @@ class JsonLinesLog:
             raise InputError(f"{file}: cannot be read ({error.strerror})") from None
         # A killed process may have left half a line, which the first `append` removes.
         self._size, self._end = len(content), content.rfind(b"\n") + 1
-        if content[self._end :][:1] not in (b"", b"{"):
+        half = content[self._end :]
+        if half and not any(half.startswith(one[: len(half)]) for one in _BEGINNINGS):
             raise InputError(f"{file}: was not written by simllm; move it away")
         self.rows = _objects(content[: self._end], file)
         self._name, self._is_synced = file, is_synced

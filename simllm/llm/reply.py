@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simllm.llm.endpoint import LostReplyError, RawReply, error_message, redact_message
+from simllm.llm.endpoint import NO_ANSWER, LostReplyError, RawReply, error_message, redact_message
 
 MOST_TOKENS = 1 << 40  # of a request or reply; a server may report any number
 OVERFLOW = "beyond the context"  # the beginning of a failure
@@ -73,8 +73,7 @@ def parse_reply(raw: RawReply) -> Reply:
         reason = choice.get("finish_reason")
         places = _places(choice.get("logprobs"))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        problem = "the endpoint does not answer as /chat/completions or /completions should"
-        raise LostReplyError(problem) from None
+        raise LostReplyError(NO_ANSWER) from None
     if not isinstance(text, str | None):
         raise LostReplyError("the endpoint does not answer with a text")
     tokens = [count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in counts]

@@ -147,7 +147,8 @@ class Session:
 
     def _with_label(self, reply: Reply) -> Reply:
         """Leave only the places that the probabilities of labels need: all places would fill the disk."""
-        if not self._logprobs or reply.text is None:
+        # Servers send no log-probabilities with an empty reply: its item must not end the run.
+        if not self._logprobs or not reply.text:
             return replace(reply, places=None)
         if reply.places is None:
             message = "{logprobs}: the endpoint sends no log-probabilities; leave it out, or use another"

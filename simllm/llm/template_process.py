@@ -13,7 +13,7 @@ import json
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jinja2
@@ -48,11 +48,22 @@ def make_environment(texts: Mapping[str, str]) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_printable,
     )
-    # lipsum makes random text: the same item would not give the same request.
-    del environment.globals["lipsum"]
+    # Random text: the same item would not give the same request.
+    del environment.globals["lipsum"], environment.filters["random"]
     environment.globals.update(names=_NAMES, fence_for=fence_for)
     return environment
+
+
+def _printable(value: Any) -> Any:
+    """Return a value that a template prints; refuse functions and generators, whose text is an address."""
+    # `item.items` is a function of Python, although the item may have a field of this name.
+    if callable(value) and not isinstance(value, jinja2.Undefined):
+        raise TypeError('a function is printed; a field of its name is item["name"]')
+    if isinstance(value, Iterator):
+        raise TypeError("a filter's values are printed, without |list or |join")
+    return value
 
 
 def fence_for(text: str) -> str:
@@ -119,6 +130,8 @@ def render(environment: jinja2.Environment, name: str, values: Mapping[str, Any]
     """Render a template, without empty lines at the beginning and end; raise `ValueError` if it is wrong."""
     try:
         text = environment.get_template(name).render(values).strip("\n")
+    except jinja2.TemplateNotFound as error:
+        raise ValueError(f"{name}: cannot include {_in_one_line(error)}, which is no template") from None
     except SecurityError as error:
         raise ValueError(f"{name}: templates cannot do this: {_in_one_line(error)}") from None
     except _RENDERING as error:

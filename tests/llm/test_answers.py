@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from simllm.llm.answers import read_label, without_thinking
+from simllm.errors import OptionError
+from simllm.llm.answers import check_labels, read_label, without_thinking
 
 YES = [
     "yes", "Yes.", "YES!", "**Yes**", "_Yes_", "`yes`", '"Yes"', "Yes, because no error is left.",
@@ -43,6 +44,49 @@ def test_labels_of_other_sets():
     assert read_label("The password fails; PASS", labels) == "pass"
 
 
+@pytest.mark.parametrize(
+    ("answer", "labels", "label"),
+    [
+        # Denials: what the model means instead is not known, unless another label stands there.
+        ("It does not pass.", "pass,fail", None),
+        ("Not pass. It will fail.", "pass,fail", "fail"),
+        ("This can't fail", "pass,fail", None),
+        ("Answer: not **pass**", "pass,fail", None),
+        ("It isn\u2019t a clone", "clone,other", None),
+        ("There is no bug.", "bug,clean", None),
+        ("Why not? Pass", "pass,fail", "pass"),
+        ("There is no bug, so yes", "yes,no", "yes"),
+        # A question or a list of choices is repeated.
+        ("It could pass or fail", "pass,fail", None),
+        ("Answer: yes or no", "yes,no", None),
+        ("pass/fail: fail", "pass,fail", "fail"),
+        ('"A", "B" or "C"', "A,B,C", None),
+        ("Pass? No, it will fail.", "pass,fail", "fail"),
+        # Numbers
+        ("4/5", "1,2,3,4,5", "4"),
+        ("4 out of 5", "1,2,3,4,5", "4"),
+        ("1/2/3/4/5", "1,2,3,4,5", None),
+        ("I'd rate this 4.5", "1,2,3,4,5", None),
+        ("-1", "0,1", None),
+        ("It is 4.", "4,5", "4"),
+        # Spellings
+        ("non clone", "clone,non-clone", "non-clone"),
+        ("This is not  clone", "clone,not clone", "not clone"),
+        ("The best is option B because a loop", "A,B", "B"),
+        ("a", "A,B", "A"),
+        ("\u0130stanbul", "istanbul,ankara", "istanbul"),
+    ],
+)
+def test_denied_listed_and_respelled_labels(answer, labels, label):
+    assert read_label(answer, labels.split(",")) == label
+
+
+@pytest.mark.parametrize("labels", [("no change", "no-change"), ("\u0130a", "ia")])
+def test_labels_that_answers_cannot_tell_apart(labels):
+    with pytest.raises(OptionError, match="a label stands twice"):
+        check_labels(labels)
+
+
 def test_long_answers_are_read_in_linear_time():
     begun = time.monotonic()
     for text in (
@@ -52,6 +96,10 @@ def test_long_answers_are_read_in_linear_time():
         "*" * 1_000_000,
         *(signs * 200_000 for signs in (". ", "!\t", ": - ")),
         "yes " * 300_000,
+        "yes, " * 100_000,
+        "yes/" * 100_000,
+        "not " * 200_000 + "yes",
+        ("yes" + " " * 1000) * 1000,
     ):
         read_label(text, ("yes", "no"))
     assert time.monotonic() - begun < 10

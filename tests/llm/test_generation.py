@@ -105,10 +105,11 @@ def test_replies_to_other_questions_are_not_thrown_away(server, files, tmp_path)
     (tmp_path / "mine.jsonl").write_text("my own file\n")
     done = files("--base-url", server.url, out="mine.jsonl")
     assert (done.returncode, "exists already" in done.stderr) == (2, True)
-    (tmp_path / "new.jsonl.partial").write_text("my own file")
-    done = files("--base-url", server.url, out="new.jsonl")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert (tmp_path / "new.jsonl.partial").read_text() == "my own file"
+    for mine in ("my own file", '{"my": "own file"}'):
+        (tmp_path / "new.jsonl.partial").write_text(mine)
+        done = files("--base-url", server.url, out="new.jsonl")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert (tmp_path / "new.jsonl.partial").read_text() == mine
 
 
 def test_a_replay_is_the_same_byte_for_byte_without_a_network(server, files, tmp_path):
@@ -263,6 +264,10 @@ def test_the_cost_is_limited_and_paid_replies_are_kept(server, files, tmp_path):
         ("{{ text.nothing }}", "items.jsonl, line 1: "),
         ("{{ other }}", "items.jsonl, line 1: {folder}/t.j2: 'other' is undefined"),
         ("{{ ''.__class__ }}", "t.j2, line 1: templates cannot use '__class__'"),
+        ("{% include '/etc/passwd' %}", "t.j2: cannot include /etc/passwd"),
+        ("{{ text|random }}", "t.j2, line 1: No filter named 'random'"),
+        ("{{ item.items }}", 't.j2: a function is printed; a field of its name is item["name"]'),
+        ("{{ item.values()|map('upper') }}", "t.j2: a filter's values are printed, without |list or |join"),
         (" \n", "items.jsonl, line 1: the template gives an empty prompt"),
         ("{% for i in range(99999999) %}{% endfor %}", "items.jsonl, line 1: "),
     ],

@@ -103,6 +103,16 @@ def test_no_probabilities_where_two_labels_share_a_token():
     )
 
 
+def test_labels_with_another_sign_between_their_words():
+    """A model that means non-clone writes "non clone"."""
+    path = ("non", " clone", "")
+    distribution = {path: 0.6, ("clone", ""): 0.3, ("non", "-", "clone", ""): 0.1}
+    labels = ["clone", "non-clone"]
+    kept = places_of_label("non clone", places_along(path, distribution), labels)
+    assert [place.token for place in kept] == ["non", " clone", ""]
+    assert label_probabilities(kept, labels).values == pytest.approx({"clone": 0.3, "non-clone": 0.7})
+
+
 CHAT = {
     "message": {"content": "fail"},
     "logprobs": {
