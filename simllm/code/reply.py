@@ -77,10 +77,12 @@ _READERS = frozenset(
 _TAG = "(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis)"
 _OPENING = rf"<{_TAG}>|\[think\]|◁think▷|<\|begin_of_thought\|>|<\|channel\|>analysis<\|message\|>"
 _CLOSING = rf"</{_TAG}>|\[/think\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>"
-# A fence may stand behind the marks of lists and quotations. Possessive quantifiers keep this linear.
+# A fence may stand behind the marks of lists and quotations, and before the end of a thought. Possessive
+# quantifiers keep this linear.
 _FENCE = (
     r"(?P<lead>[ \t]*+(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*+)*+)"
-    r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n]*+)"
+    r"(?P<fence>`{3,}+|~{3,}+)"
+    rf"(?P<info>(?:(?!{_CLOSING})[^\n])*+)"
 )
 _MARK = re.compile(
     rf"^{_FENCE}|^[ \t]*+(?P<open>{_OPENING})|(?P<edge>^[ \t]*+)?(?P<close>{_CLOSING})(?P<tail>[ \t]*+$)?",

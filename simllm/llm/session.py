@@ -132,7 +132,10 @@ class Session:
         """Return the reply of the endpoint, which is not on record yet."""
         request = self._request(question)[0]
         if self._client is None:
-            raise InputError(f"{self.record.file}: has no reply to this request ({question.slot})")
+            raise InputError(
+                f"{self.record.file}: has no reply to this request ({question.slot}); other items, "
+                "prompts or options ask for other replies"
+            )
         self._budget.wait(self._stopped)
         begun = time.monotonic()
         try:

@@ -99,4 +99,5 @@ def _result(number: int, kind: str, messages: Sequence[Message], reply: Reply, j
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
         is_ambiguous=judged.is_ambiguous,
+        is_cut=reply.finish_reason == "length",
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,8 @@ def _problem_of_summary(item: RepairItem) -> str | None:
 _BLANKS = re.compile(
     r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*\n|^\s*\#[^\n]*\n)|\s+""", re.MULTILINE
 )
+# Signs that are another token without the white space between them. In `> >`, it seldom means anything.
+_JOINED = frozenset("++ -- && || == <= >= != -> << :: += -= *= /= %= &= |= ^= // /* */ ##".split())
 
 
 def drop_duplicates(items: Sequence[RepairItem]) -> tuple[list[RepairItem], dict[str, str]]:
@@ -133,10 +137,29 @@ def drop_duplicates(items: Sequence[RepairItem]) -> tuple[list[RepairItem], dict
 
 def _without_blanks(item: RepairItem) -> str:
     """Return code without white space that means nothing; Python keeps its lines and their indentation."""
-    if item.language != "python":
-        return _BLANKS.sub(lambda found: (found[1] or "").strip(), item.code)
-    lines = (line.rstrip() for line in item.code.expandtabs().splitlines())
-    return "\n".join(line for line in lines if line)
+    return _python_tokens(item.code) if item.language == "python" else _BLANKS.sub(_blank, item.code)
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Return what stays of a match of `_BLANKS`."""
+    if kept := found[1]:
+        return kept.strip() + ("\n" if kept.endswith("\n") else "")
+    before, after = found.string[found.start() - 1 : found.start()], found.string[found.end() :][:1]
+    words = all(one.isalnum() or one == "_" for one in (before or " ", after or " "))
+    return " " if words or before + after in _JOINED else ""
+
+
+def _python_tokens(code: str) -> str:
+    """Return the tokens of Python code; for code without tokens, its lines that are not empty."""
+    try:
+        found = [
+            (one.type, "" if one.type == tokenize.INDENT else one.string.strip("\r\n"))
+            for one in tokenize.generate_tokens(StringIO(code).readline)
+            if one.type != tokenize.NL
+        ]
+    except (tokenize.TokenError, SyntaxError):
+        return "\n".join(line.rstrip() for line in code.splitlines() if line.strip())
+    return repr(found)
 
 
 _CASES = "cases"

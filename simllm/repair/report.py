@@ -19,7 +19,7 @@ from simllm.io import output_file, tables
 from simllm.io.html_page import render
 from simllm.io.output_folder import OutputFolder
 from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
-from simllm.io.tables import escape_latex, format_number, format_p_value, label, latex_table, short_label
+from simllm.io.tables import escape_latex, format_number, format_p_value, label, latex_table
 from simllm.repair.analysis import Analysis, analyse
 from simllm.repair.comparison import compare_runs
 from simllm.repair.items import RepairItem
@@ -32,6 +32,7 @@ _FIGURES = "report.json"
 _CONTENT = "a report on repair runs"
 _COLORS = (BLUE, INK, GREY)
 _LINES = ("-", "--", ":", "-.")
+_MOST_IN_LEGEND = 44  # characters of a run's name
 _MOST_IN_CELL = 4000  # characters of one input or output on a page
 _MOST_IN_TEXT = 50_000  # characters of one message, reply or program on a page
 _MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and their characters
@@ -288,6 +289,11 @@ def _cell(value: float | str | None) -> str:
     return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
+def _legend(name: str) -> str:
+    """Shorten the name of a run in the middle, since runs of the same model differ at the end."""
+    return name if len(name) <= _MOST_IN_LEGEND else name[:15] + "…" + name[16 - _MOST_IN_LEGEND :]
+
+
 def draw_rounds(runs: Sequence[ReportedRun]) -> str:
     """Plot the share of attempts that were accepted up to each round, as an SVG element with a line for each
     run.
@@ -303,7 +309,7 @@ def draw_rounds(runs: Sequence[ReportedRun]) -> str:
             axes.plot(
                 rounds, [row["share by then"] for row in rows], _LINES[number % len(_LINES)], marker="o",
                 linewidth=max(1, 4 - number), markersize=max(3, 8 - 2 * number),  # equal lines stay visible
-                color=_COLORS[number % len(_COLORS)], label=short_label(run.name),
+                color=_COLORS[number % len(_COLORS)], label=_legend(run.name),
             )  # fmt: skip
         axes.set_ylim(0, 1.05)
         axes.set_xticks(range(1, most + 1))

@@ -57,6 +57,7 @@ class RoundResult:
         prompt_tokens: Number of tokens of the request; None if the endpoint does not report it.
         completion_tokens: Number of tokens of the reply; None if the endpoint does not report it.
         is_ambiguous: Whether several blocks of code in the reply fitted equally well.
+        is_cut: Whether the reply ends at the largest number of tokens.
         kind: What the prompt adds to the task and the program, such as "guidance" or "nothing".
     """
 
@@ -72,6 +73,7 @@ class RoundResult:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_ambiguous: bool = False
+    is_cut: bool = False
     kind: str = "unknown"
 
 

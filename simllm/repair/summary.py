@@ -72,7 +72,11 @@ def summarize(
         "first open attempt": _first(open_attempts),
         "contained": None if settings.judge else not settings.unsafe,
         **about,
-        "warnings": [*_about_items(items, dropped or {}), *_warnings(figures, attempts)],
+        "warnings": [
+            *_about_items(items, dropped or {}),
+            *_warnings(figures, attempts),
+            *_about_patches(attempts, items, settings.trees),
+        ],
         "figures": figures,
         "groups": by({item.id: item.group or NO_GROUP for item in items if has("group")}),
         "tiers": by({item.id: item.tier or NO_TIER for item in in_order if has("tier")}),
@@ -81,8 +85,9 @@ def summarize(
 
 def _natural(name: str | None) -> tuple[bool, list[tuple[int, str]]]:
     """Sort T10 after T9, and items without a name last."""
-    words = re.findall(r"\d+|\D+", name or "")
-    return name is None, [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
+    # int() refuses very long numbers.
+    words = re.findall(r"\d{1,1000}|\D+", name or "")
+    return not name, [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
 def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
@@ -97,6 +102,7 @@ def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
         "all": len(rounds),
         "empty": sum(one.reply is not None and not one.reply.strip() for _, one in rounds),
         "without code": sum(one.verdict == "NC" for _, one in rounds),
+        "cut off": sum(one.is_cut for _, one in rounds),
         "beyond the context": sum(one.verdict == OVERFLOW for _, one in rounds),
         "refused": sum(one.verdict == REFUSED for _, one in rounds),
         "ambiguous": len(ambiguous),
@@ -114,7 +120,7 @@ def _about_items(items: Sequence[RepairItem], dropped: Mapping[str, str]) -> lis
             f"{tables.format_count(len(dropped), 'item')} dropped, because the incorrect program equals that "
             f"of an earlier item up to white space: {which}"
         )
-    without = sum(item.tier is None for item in items)
+    without = sum(not item.tier for item in items)
     if 0 < without < len(items):
         found.append(f"{without:,} of {len(items):,} items have no tier")
     return found
@@ -131,6 +137,7 @@ def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> 
     for kind, effect in (
         ("empty", "an empty reply has no code and no summary"),
         ("without code", "they count as not accepted (NC), whatever the model meant"),
+        ("cut off", "they reach the largest number of tokens, and a program without its end seldom works"),
         ("beyond the context", "the conversation was too long for the model, and counts as not accepted"),
         ("refused", "the endpoint never answers the request, which counts as not accepted"),
         ("ambiguous", "several blocks of code fit equally well, and the last one is judged"),
@@ -140,8 +147,38 @@ def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> 
             shown = f" ({'; '.join(names[:3])}{'; …' if len(names) > 3 else ''})" if names else ""
             which = f"all {count:,}" if count == replies["all"] else f"{count:,} of {replies['all']:,}"
             found.append(f"{which} replies are {kind}: {effect}{shown}")
-    if (verdicts.get("CE") or {}).get("all replies") == replies["all"] > 0:
+    does_compile = (verdicts.get("CE") or {}).get("all replies") != replies["all"]
+    if replies["all"] and not does_compile and not replies["cut off"]:
         found.append("no reply compiles; does the compiler here know the language version of the items?")
+    return found
+
+
+def _about_patches(attempts: Sequence[AttemptResult], items: Sequence[RepairItem], trees: str) -> list[str]:
+    """Return sentences about programs of which RPSR says nothing, or little."""
+    programs = {item.id: item for item in items if item.reference is None}
+    fixed = [id_ for id_, item in programs.items() if item.fix is not None]
+    found = []
+    if 0 < len(fixed) < len(programs):
+        without = len(programs) - len(fixed)
+        found.append(f"{without:,} of {len(programs):,} items have no fix: RPSR leaves them out")
+    made = [one for one in attempts if one.open is None and one.rounds and one.item in programs]
+    if unmeasured := [
+        one for one in made
+        if one.patch is None or (one.fix_patch is None and programs[one.item].fix is not None)
+    ]:  # fmt: skip
+        reason = "a tree is too large" + (", or libclang fails" if trees == "libclang" else "")
+        found.append(
+            f"{len(unmeasured):,} of {len(made):,} patches are not measured, because {reason}: RPS and RPSR "
+            "leave them out"
+        )
+    # With libclang, the roots of two trees always differ.
+    same = {one.item: None for one in made if one.fix_patch and one.fix_patch.edits == 1}
+    if trees == "libclang" and same:
+        which = tables.list_some(same, 3)
+        found.append(
+            f"{len(same):,} of {len(fixed):,} fixes are invisible in the trees of libclang ({which}): their "
+            "only edit is that of the root, so that RPSR says little"
+        )
     return found
 
 
@@ -201,6 +238,8 @@ def to_json(summary: dict[str, Any]) -> str:
 
 def read_summary(run: Path) -> dict[str, Any]:
     """Read `summary.json` in the folder of a run."""
+    if not (run / SUMMARY).is_file():
+        raise InputError(f"{run}: has no {SUMMARY}; the run has not ended, and its command continues it")
     found = read_json(run / SUMMARY)
     if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
         raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")

@@ -149,6 +149,8 @@ def test_the_blank_before_a_fence_leaves_the_code_as_it_is(reply, code):
         f"The prompt opened the thought.\n{fenced(DRAFT)}</think>\n",
         f"```python\n{DRAFT}\n</think>\n",
         f"[THINK]{fenced(DRAFT)}[/THINK]\n",
+        f"<think>\nMaybe\n```python\n{DRAFT}\n```</think>\n",
+        f"The prompt opened the thought.\n```python\n{DRAFT}\n```</think>\n",
         f"◁think▷\n{fenced(DRAFT)}◁/think▷\n",
         f"<|begin_of_thought|>\n{fenced(DRAFT)}<|end_of_thought|>\n",
         f"<think>\na <think>\n{fenced(DRAFT)}</think>\n{fenced(DRAFT)}</think>\n",

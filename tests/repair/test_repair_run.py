@@ -132,7 +132,9 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
     records = tmp_path / "run" / "replies.jsonl"
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join(line for line in lines if '"sample":2,"round":3' not in line))
-    with pytest.raises(InputError, match=r"has no reply to this request \(item next, sample 2, round 3\)$"):
+    with pytest.raises(
+        InputError, match=r"has no reply to this request \(item next, sample 2, round 3\); other"
+    ):
         replay(file)
 
 
@@ -475,6 +477,33 @@ def test_python_keeps_its_indentation(write_items):
     rows = [ITEM | {"id": str(n), "code": code} for n, code in enumerate(codes)]
     kept, dropped = drop_duplicates(read_items(write_items(*rows)))
     assert ([item.id for item in kept], dropped) == (["0", "1"], {"2": "0"})
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "other", "are_equal"),
+    [
+        ("cpp", "int x = a- -b;", "int x = a--b;", False),
+        ("cpp", "int x = a / *b;", "int x = a /*b;", False),
+        ("cpp", "intx;", "int x;", False),
+        ("cpp", "x = = 1;", "x == 1;", False),
+        ("cpp", "// a\nb();", "// ab();", False),
+        ("cpp", "vector<vector<int> > v;\nif (a < -1)", "vector<vector<int>>v;if(a<-1)", True),
+        ("cpp", "int  x = *p ;  // a\ny();", "int\nx=*p;// a\n  y();", True),
+        ("python", "print('a\tb')", "print('a       b')", False),
+        ("python", "s = '''a\n\nb'''", "s = '''a\nb'''", False),
+        ("python", "x=[1,2]\nprint( x )", "x = [ 1,\n  2 ]\n\nprint(x)\n", True),
+        ("python", "if x:\n\ty()", "if x:\n    y()\n", True),
+        ("python", "print('a\n\n", "print('a\n", True),  # no tokens
+        ("python", "if x:\n    a(\n", "if x:\na(\n", False),
+    ],
+)
+def test_white_space_between_tokens_alone_makes_no_other_program(
+    write_items, language, code, other, are_equal
+):
+    rows = [ITEM | {"id": "a", "language": language, "code": code}]
+    rows += [ITEM | {"id": "b", "language": language, "code": other}]
+    _, dropped = drop_duplicates(read_items(write_items(*rows)))
+    assert dropped == ({"b": "a"} if are_equal else {})
 
 
 def test_figures_by_tier_are_in_natural_order(server, write_items, tmp_path):

@@ -1,11 +1,14 @@
 """Figures of a run, such as pass rates, equal reference results and published numbers."""
 
+from dataclasses import replace
+
 import pytest
 
+from simllm.errors import InputError
 from simllm.llm.limits import Price
 from simllm.repair.items import RepairItem
 from simllm.repair.settings import RunSettings
-from simllm.repair.summary import compute_statistics, summarize, tokens_and_cost
+from simllm.repair.summary import compute_statistics, read_summary, summarize, tokens_and_cost
 from tests.repair.made_attempts import attempt
 
 
@@ -70,3 +73,48 @@ def test_tokens_that_are_not_reported_stay_unknown():
     found = tokens_and_cost([attempt("a", 1, True), attempt("b", 1, True, tokens=(10, None))], price)
     assert (found["prompt tokens"], found["completion tokens"], found["cost"]) == (20, None, None)
     assert tokens_and_cost([attempt("a", 1, True)], None)["cost"] is None
+
+
+def warnings_of(made, items, **settings):
+    attempts = [
+        replace(one, rounds=tuple(replace(each, reply="x = 1") for each in one.rounds)) for one in made
+    ]
+    return summarize(attempts, items, RunSettings("M", **settings), 1, {})["warnings"]
+
+
+def test_replies_that_are_cut_off_are_counted():
+    one = attempt("a", 1, False)
+    cut = replace(one, rounds=(replace(one.rounds[0], verdict="CE", is_cut=True),))
+    assert warnings_of([cut], [RepairItem("a", "")])[0].startswith("all 1 replies are cut off")
+    whole = replace(one, rounds=(replace(one.rounds[0], verdict="CE"),))
+    assert warnings_of([whole], [RepairItem("a", "")])[0].startswith("no reply compiles")
+
+
+def test_patches_of_which_rpsr_says_nothing_are_named():
+    items = [RepairItem("a", "", fix="x"), RepairItem("b", "")]
+    attempts = [attempt("a", 1, True, patch=3, fix=1), attempt("b", 1, True, patch=3)]
+    assert warnings_of(attempts, items) == ["1 of 2 items have no fix: RPSR leaves them out"]
+    assert (
+        "1 of 1 fixes are invisible in the trees of libclang (a)"
+        in warnings_of(attempts, items, trees="libclang")[-1]
+    )
+    assert warnings_of(attempts[:1], items[:1]) == []
+    large = [attempt("a", 1, True, patch=3), attempt("a", 2, True), attempt("a", 3, True, patch=3, fix=2)]
+    assert warnings_of(large, items[:1]) == [
+        "2 of 3 patches are not measured, because a tree is too large: RPS and RPSR leave them out"
+    ]
+
+
+def test_tiers_have_any_name():
+    """int() refuses numbers of more than 4,300 digits."""
+    tiers = ["T10", "T9", "9" * 5000, "", None]
+    items = [RepairItem(str(n), "", tier=tier) for n, tier in enumerate(tiers)]
+    attempts = [attempt(item.id, 1, True, patch=0) for item in items]
+    found = summarize(attempts, items, RunSettings("M"), 1, {})
+    assert list(found["tiers"]) == ["T9", "T10", "9" * 5000, "(no tier)"]
+    assert "2 of 5 items have no tier" in found["warnings"]
+
+
+def test_a_run_without_a_summary_has_not_ended(tmp_path):
+    with pytest.raises(InputError, match=r"has no summary.json; the run has not ended"):
+        read_summary(tmp_path)

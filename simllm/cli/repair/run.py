@@ -27,7 +27,7 @@ The API key comes from the environment variable OPENAI_API_KEY. The exit status 
 same command then asks for them alone.
 """
 
-_COUNTED = ("empty", "without code", "beyond the context", "ambiguous")
+_COUNTED = ("empty", "without code", "cut off", "beyond the context", "ambiguous")
 
 
 @dataclass(frozen=True, kw_only=True)
