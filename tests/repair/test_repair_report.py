@@ -184,3 +184,12 @@ def test_damaged_runs_are_refused_in_one_line(runs, tmp_path, name, text, messag
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "report").exists()
+
+
+def test_the_legend_tells_runs_of_the_same_model_apart(runs):
+    """Their names differ at the end, where a legend is cut."""
+    found = report.read_runs([runs / "cref"])
+    names = [f"{'M' * 50}, cref, prompts cref-paper ({folder})" for folder in ("warm", "cold")]
+    drawn = report.draw_rounds([replace(found[0], name=name) for name in names])
+    assert "prompts cref-paper (warm)" in drawn
+    assert "prompts cref-paper (cold)" in drawn
