@@ -16,6 +16,7 @@ import os
 import re
 import reprlib
 import sys
+import tomllib
 import types
 import typing
 import zlib
@@ -199,6 +200,17 @@ def read_json(file: Path) -> dict[str, Any]:
     if _is_too_deep(values):
         raise InputError(f"{file}: JSON that is nested too deeply (over {_DEEPEST} levels)")
     return values
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file."""
+    text = whole_text(file)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{file}: TOML that is nested too deeply") from None
+    except ValueError as error:  # TOML that is wrong, or a number with more digits than Python reads
+        raise InputError(f"{file}: not TOML ({error})") from None
 
 
 def _is_too_deep(values: Any) -> bool:

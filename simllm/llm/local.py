@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO
 
 from simllm.errors import InputError, OptionError
 from simllm.io import packages
@@ -21,7 +22,7 @@ from simllm.io.tables import on_one_line
 from simllm.llm import local_server
 from simllm.llm.model import Model
 
-_NUMBERS = itertools.count(1)
+_NUMBERS = itertools.count(1)  # of servers: each has a variable of its own for its key
 PARALLEL = 4  # requests at the same time, if nothing else is asked for: more would not be faster on a CPU
 CONTEXT = 4096  # tokens
 
@@ -54,7 +55,7 @@ def served(file: Path, model: Model, context: int = CONTEXT) -> Iterator[Model]:
         try:
             address = _start(process, settings)
             if not address:
-                raise InputError(f"{file}: llama.cpp cannot load it ({_last_error(log)})")
+                raise InputError(f"{file}: llama.cpp cannot load it ({_first_error(log)})")
             # In the environment, where keys are read, and in no field that may be printed or written.
             os.environ[variable] = key
             name = model.model or file.stem
@@ -87,9 +88,9 @@ def _start(process: subprocess.Popen[bytes], settings: dict[str, object]) -> str
     return address if address.startswith("http://127.0.0.1:") else ""
 
 
-def _last_error(log: object) -> str:
-    """Return the last line of the log of llama.cpp that tells of an error."""
-    log.seek(0)  # type: ignore[attr-defined]
-    lines = log.read().decode(errors="replace").splitlines()  # type: ignore[attr-defined]
+def _first_error(log: IO[bytes]) -> str:
+    """Return the first line of the log of llama.cpp that tells of an error."""
+    log.seek(0)
+    lines = log.read().decode(errors="replace").splitlines()
     errors = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
     return on_one_line((errors or lines or ["no message"])[0])[:200]

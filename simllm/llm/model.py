@@ -6,14 +6,13 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simllm.errors import InputError, OptionError
-from simllm.io.reading import build, whole_text
+from simllm.errors import OptionError
+from simllm.io.reading import build, read_toml
 from simllm.llm.limits import Price
 
 APIS = ("chat", "completions")
@@ -153,11 +152,7 @@ def read_model(file: Path, cls: type[AnyModel] = Model) -> AnyModel:  # type: ig
     Raises:
         InputError: The file is no TOML, or has unknown keys or wrong values; the message lists all problems.
     """
-    try:
-        values = tomllib.loads(whole_text(file))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{file}: not TOML ({error})") from None
-    return build(cls, values, str(file))
+    return build(cls, read_toml(file), str(file))
 
 
 def content_hash(content: object) -> str:

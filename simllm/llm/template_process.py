@@ -81,8 +81,6 @@ def check(environment: jinja2.Environment, texts: Mapping[str, str], variables: 
     """
     trees = {}
     for name, text in texts.items():
-        if not name.endswith(".j2"):
-            continue
         try:
             trees[name] = environment.parse(text, name)
             environment.get_template(name)

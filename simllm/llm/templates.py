@@ -39,9 +39,10 @@ def find_template(name: str, folder: Path | None = None) -> Path:
 
 
 class Templates:
-    """Templates by file name, such as "request.j2", rendered in a process of their own; threads may share it.
+    """Templates by name, rendered in a process of their own; threads may share it.
 
-    `variables` are the names that the templates may use. After its end, the process starts again.
+    The name of a template, such as that of its file, is in messages about errors. `variables` are the names
+    that the templates may use. After its end, the process starts again.
     """
 
     def __init__(self, texts: Mapping[str, str], variables: Iterable[str]) -> None:

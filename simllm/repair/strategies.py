@@ -34,7 +34,8 @@ class Prompts:
 
     @cached_property
     def _process(self) -> Templates:
-        return Templates(self.texts, VARIABLES)
+        templates = {name: text for name, text in self.texts.items() if name.endswith(".j2")}
+        return Templates(templates, VARIABLES)
 
     def check(self) -> None:
         """Check the syntax of all templates, and that they use only known variables."""

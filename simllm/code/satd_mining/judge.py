@@ -40,12 +40,9 @@ class Prompts:
 
     def __init__(self, judge: Judge, folder: Path) -> None:
         file = find_template(judge.template, folder)
-        self._name = f"{file.name.removesuffix('.j2')}.j2"
+        self._name = str(file)
         self._templates = Templates({self._name: reading.whole_text(file)}, _FIELDS)
-        try:
-            self._templates.check()
-        except InputError as error:
-            raise InputError(str(error).replace(self._name, str(file), 1)) from None
+        self._templates.check()
 
     def question(self, item: Mapping[str, Any]) -> Question:
         """Return the question about an item; equal questions share their answer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +21,7 @@ from simllm.evaluation.classifiers.protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.significance import Answer
 from simllm.evaluation.classifiers.warnings import LEAST_ROWS, find_warnings
 from simllm.io.html_page import DASH
-from simllm.io.reading import whole_text
+from simllm.io.reading import read_toml
 from simllm.io.report import ReportKind, write_report
 from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
 from simllm.io.tables import (
@@ -79,13 +78,7 @@ def read_about(file: Path | None) -> dict[str, str]:
     """Read facts about a study from a TOML file whose keys are keys of `FACTS`; none without a file."""
     if file is None:
         return {}
-    text = whole_text(file)
-    try:
-        found = tomllib.loads(text)
-    except RecursionError:
-        raise InputError(f"{file}: TOML that is nested too deeply") from None
-    except ValueError as error:  # TOML that is wrong, or a number with more digits than Python reads
-        raise InputError(f"{file}: not TOML ({error})") from None
+    found = read_toml(file)
     if unknown := sorted(found.keys() - FACTS.keys()):
         raise InputError(f"{file}: unknown key {unknown[0]}; known: {', '.join(FACTS)}")
     return {name: _shown(value) for name, value in found.items()}

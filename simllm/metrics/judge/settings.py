@@ -18,7 +18,6 @@ from simllm.metrics.judge.scale import Scale
 READS = ("reference", "source", "both")
 PAIRWISE_LABELS = ("first", "second", "tie")
 _TEMPLATES = Path(__file__).with_name("templates")
-_NAME = "template.j2"
 _MOST_SAMPLES = 1000
 
 
@@ -96,7 +95,7 @@ class Judge:
     def __init__(self, file: Path) -> None:
         self.file, self.settings = file, read_settings(file)
         name, text = _template(file, self.settings)
-        self._templates = Templates({_NAME: text}, self._values(Example("", "", "", ""), "", "").keys())
+        self._templates = Templates({name: text}, self._values(Example("", "", "", ""), "", "").keys())
         self._template_name = name
         self._check_template()
         chosen = self.settings
@@ -144,10 +143,7 @@ class Judge:
         return {**values, "language": example.language}
 
     def _render(self, values: Mapping[str, str | None]) -> str:
-        try:
-            return self._templates.render(_NAME, values)
-        except InputError as error:
-            raise InputError(str(error).replace(_NAME, self._template_name, 1)) from None
+        return self._templates.render(self._template_name, values)
 
     def _check_template(self) -> None:
         """Check that the template is right, and that what it gives depends on all texts that are read."""
