@@ -8,16 +8,16 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simllm.cli import model_options, shared_options
-from simllm.cli.shared_options import CommonOptions
+from simllm.cli.model_options import ModelOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.llm import local
-from simllm.llm.model import Model, Sampling, read_model
+from simllm.llm.model import Model
 
 if TYPE_CHECKING:
     from simllm.llm.generation import Progress
@@ -36,28 +36,18 @@ command. The exit status is 1 if replies are missing, or if no request got a rep
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions, Sampling):
+class Options(ModelOptions):
     """The options of `simllm generate`."""
 
     items: Path
     template: str
-    base_url: str | None = None
-    model: str | None = None
-    model_file: Path | None = None
     local: Path | None = None
     context: int | None = None
-    replay: Path | None = None
-    completions: bool = False
     samples: int | None = None
     labels: str | None = None
     logprobs: bool = False
     keep: str | None = None
     parallel: int | None = None
-    rate: float | None = None
-    retries: int | None = None
-    prices: Path | None = None
-    max_cost: float | None = None
-    retry_failed: bool = False
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -67,10 +57,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--template", required=True, metavar="FILE",
         help="jinja2 over the fields of an item, or the name of a ready template, such as satd-repay",
     )  # fmt: skip
-    model_options.add_address(command)
-    command.add_argument(
-        "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
-    )
+    model_options.add_model(command)
     command.add_argument(
         "--local", type=Path, metavar="FILE", help="a GGUF file, which llama.cpp serves here for this run"
     )
@@ -80,12 +67,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --local: tokens of a request with its reply; default: 4096",
     )
-    command.add_argument("--replay", type=Path, metavar="FILE", help="use the replies in FILE: no network")
-    command.add_argument(
-        "--completions", action="store_true", help="the model continues the prompt: for base models"
-    )
     command.add_argument("--samples", type=int, metavar="N", help="replies to each item; default: 1")
-    model_options.add_sampling(command)
     command.add_argument(
         "--labels", metavar="A,B,…", help="find one of these labels in each reply, for evaluate classifiers"
     )
@@ -94,10 +76,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--keep", metavar="A,B,…", help="fields of items to keep; default: all")
     command.add_argument("--parallel", type=int, metavar="N", help="requests at the same time; default: 8")
-    model_options.add_limits(command)
-    command.add_argument(
-        "--retry-failed", action="store_true", help="ask again where requests failed for good"
-    )
 
 
 def run(options: Options) -> int:
@@ -141,25 +119,19 @@ def run(options: Options) -> int:
 
 def _model(options: Options) -> Model | None:
     """Return the model that the options describe; None for a replay."""
-    names = [one.name for one in fields(Model) if one.name in {each.name for each in fields(Options)}]
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    model_options.check_replay(options, "local", "context", "parallel")
     if options.replay is not None:
-        shared_options.refuse(
-            options, [*names, "model_file", "local", "context", "completions", "prices", "retry_failed"],
-            "goes with an endpoint; --replay uses recorded replies",
-        )  # fmt: skip
         return None
-    if options.completions:
-        given["api"] = "completions"
-    if options.local is not None:
-        shared_options.refuse(
-            options, ["base_url", "model_file"], "names another place of the model than --local FILE"
-        )
-        given.setdefault("parallel", local.PARALLEL)
-    elif options.context is not None:
-        raise InputError("--context goes with --local FILE")
-    model = read_model(options.model_file) if options.model_file else Model()
-    return model_options.with_given(model, given, options.prices)
+    if options.local is None:
+        if options.context is not None:
+            raise InputError("--context goes with --local FILE")
+        return model_options.read_given(options)
+    shared_options.refuse(
+        options, ["base_url", "model_file"], "names another place of the model than --local FILE"
+    )
+    if options.parallel is None:
+        options = replace(options, parallel=local.PARALLEL)
+    return model_options.read_given(options)
 
 
 def _list(value: str | None) -> list[str] | None:

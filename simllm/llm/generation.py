@@ -108,9 +108,7 @@ def generate(
             record = ReplyRecord(replay, reads_only=True)
             samples = samples or max((row.get("sample", 1) for row in record.rows()), default=1)
             questions = _questions(rows, prompts, samples)
-            is_chat = all("messages" in row["request"] for row in record.rows())
-            recorded = Model(api="chat" if is_chat else "completions")
-            session = held.enter_context(Session(recorded, record, is_replay=True))
+            session = held.enter_context(Session(Model(api=record.api), record, is_replay=True))
             _check_output(output, overwrite)
         else:
             assert model is not None
@@ -174,27 +172,20 @@ def _read_items(
 def render_prompts(rows: Sequence[tuple[str, dict[str, Any]]], template: Path | str) -> list[str]:
     """Render the template for all items, so that a wrong one is found before the first request."""
     text = reading.whole_text(template) if isinstance(template, Path) else template
-    name = f"{template.name.removesuffix('.j2')}.j2" if isinstance(template, Path) else f"{_TEMPLATE}.j2"
+    name = str(template) if isinstance(template, Path) else _TEMPLATE
     fields = {field for _, item in rows for field in item}
     templates = Templates({name: text}, sorted({*fields, "item"}))
-    try:
-        templates.check()
-    except InputError as error:
-        raise InputError(_named(error, name, template)) from None
+    templates.check()
     prompts = []
     for where, item in rows:
         try:
             prompt = templates.render(name, {"item": item, **item})
         except InputError as error:
-            raise InputError(f"{where}: {_named(error, name, template)}") from None
+            raise InputError(f"{where}: {error}") from None
         if not prompt.strip():
             raise InputError(f"{where}: the template gives an empty prompt")
         prompts.append(prompt)
     return prompts
-
-
-def _named(error: InputError, name: str, template: Path | str) -> str:
-    return str(error).replace(name, str(template) if isinstance(template, Path) else _TEMPLATE, 1)
 
 
 def _questions(

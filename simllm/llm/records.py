@@ -226,6 +226,11 @@ class ReplyRecord:
         """Return the rows of all replies."""
         return list(self._rows.values())
 
+    @property
+    def api(self) -> str:
+        """The API of the recorded requests: "chat" or "completions"."""
+        return "chat" if all("messages" in row["request"] for row in self._rows.values()) else "completions"
+
     def has_others(self, places: Iterable[tuple[dict[str, Any], Slot]]) -> bool:
         """Return whether there are replies in other places (requests and slots) than these."""
         return bool(self._rows.keys() - {self.key(*place) for place in places})

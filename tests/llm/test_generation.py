@@ -343,6 +343,7 @@ def test_a_model_from_a_file(server, files, tmp_path):
     [
         ("modell = 'M'\ntop_p = 2", r"m.toml: unknown key modell; top_p 2.0: expected"),
         ("model = ", "m.toml: not TOML"),
+        (f"seed = {'7' * 5000}", "m.toml: not TOML"),
         ("api = 'x'", "m.toml: api x: expected chat or completions"),
         ("key_variable = 'HOME'", "m.toml: key_variable HOME: expected a name such as"),
         ("extra = {seed = 1}", "m.toml: extra seed: has a place of its own"),

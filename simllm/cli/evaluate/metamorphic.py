@@ -7,26 +7,24 @@ import contextlib
 import math
 import shlex
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from simllm.cli import model_options, shared_options
-from simllm.cli.shared_options import CommonOptions
+from simllm.cli.model_options import ModelOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table, format_count
-from simllm.llm.model import Sampling
 
 if TYPE_CHECKING:
     from simllm.evaluation.metamorphic.judges import Judge
     from simllm.evaluation.metamorphic.results import Recorded
-    from simllm.llm.model import Model
     from simllm.metrics.interface import Metric
 
 EXAMPLES = """examples:
@@ -61,7 +59,7 @@ OPENAI_API_KEY.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions, Sampling):
+class Options(ModelOptions):
     """The options of `simllm evaluate metamorphic`."""
 
     out: Path
@@ -70,15 +68,6 @@ class Options(CommonOptions, Sampling):
     variants: Path | None = None
     command: list[str] | None = None
     template: Path | None = None
-    base_url: str | None = None
-    model_file: Path | None = None
-    replay: Path | None = None
-    completions: bool = False
-    rate: float | None = None
-    retries: int | None = None
-    prices: Path | None = None
-    max_cost: float | None = None
-    retry_failed: bool = False
     draws: Any = None  # None until the check, so that a given option differs from a missing one
     judge: list[str] | None = None
     metric: str | None = None
@@ -89,7 +78,6 @@ class Options(CommonOptions, Sampling):
     parallel: Any = None
     timeout: Any = None
     alpha: float = 0.05
-    model: str | None = None
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -105,19 +93,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--template", type=Path, metavar="FILE",
         help="the tool is a language model: jinja2 over {{ code }} and the fields of an item",
     )  # fmt: skip
-    model_options.add_address(command)
-    command.add_argument(
-        "--model-file", type=Path, metavar="FILE", help="TOML with address, model, sampling, …"
-    )
-    command.add_argument("--replay", type=Path, metavar="FILE", help="use the replies in FILE: no network")
-    command.add_argument(
-        "--completions", action="store_true", help="the model continues the prompt: for base models"
-    )
-    model_options.add_sampling(command)
-    model_options.add_limits(command)
-    command.add_argument(
-        "--retry-failed", action="store_true", help="ask again where requests failed for good"
-    )
+    model_options.add_model(command)
     command.add_argument("--draws", type=int, metavar="N", help="answers a side; default: 1")
     command.add_argument(
         "--judge", type=_words, metavar="WORDS", help="command that judges an answer by its exit status"
@@ -204,10 +180,6 @@ def run(options: Options) -> None:
 
 
 _MOST, _LONGEST = 10_000, 1_000_000
-_OF_MODELS = (
-    "base_url model_file replay completions temperature top_p max_tokens seed stop rate retries prices "
-    "max_cost retry_failed"
-).split()
 _REQUESTS = 8  # to a model at the same time
 _LIMITS: dict[str, Any] = {"draws": 1, "parallel": 1, "timeout": 600.0}
 _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
@@ -222,10 +194,10 @@ def _checked(options: Options) -> Options:
     if not options.recorded and not (options.items and options.variants):
         raise InputError(f"--{'command' if options.command else 'template'} needs --items and --variants")
     if options.template is None:
-        shared_options.refuse(options, _OF_MODELS, "goes with --template")
-    elif options.replay is not None:
-        unused = [name for name in (*_OF_MODELS, "model") if name != "replay"]
-        shared_options.refuse(options, unused, "goes with an endpoint; --replay uses recorded replies")
+        # `--model` also goes with a metric.
+        of_model = [name for name in model_options.NAMES if name != "model"]
+        shared_options.refuse(options, of_model, "goes with --template")
+    model_options.check_replay(options)
     if options.variants and not options.items:
         raise InputError("--variants needs --items: the original code")
     if options.judge and options.threshold is not None:
@@ -314,7 +286,7 @@ def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict
     from simllm.llm.session import Session
 
     questions = make_questions(items, variants, options.draws)
-    model = _model(options)
+    model = model_options.read_given(options) if options.template and not options.replay else None
     file = options.out / ANSWERS
     with contextlib.ExitStack() as held:
         if options.replay:
@@ -332,7 +304,7 @@ def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict
         else:
             session = held.enter_context(
                 Session(
-                    model or Model(),
+                    model or Model(api=record.api),
                     record,
                     retries_failed=options.retry_failed,
                     is_replay=options.replay is not None,
@@ -353,20 +325,6 @@ def _ask(options: Options, items: dict[str, dict[str, Any]], variants: list[dict
     what = "the command crashed" if options.template is None else "the model gave no answer"
     warned = [f"{total} of {what}: {', '.join(reasons)}"] if reasons else []
     return Recorded(draws=draws, warnings=warned)
-
-
-def _model(options: Options) -> Model | None:
-    """Return the model at the endpoint that the options describe; None for a command or a replay."""
-    from simllm.llm.model import Model, read_model
-
-    names = [one.name for one in fields(Model) if one.name in {each.name for each in fields(Options)}]
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if options.template is None or options.replay is not None:
-        return None
-    if options.completions:
-        given["api"] = "completions"
-    model = read_model(options.model_file) if options.model_file else Model()
-    return model_options.with_given(model, given, options.prices)
 
 
 def _judge(

@@ -78,6 +78,17 @@ def test_a_model_is_asked_recorded_resumed_and_replayed(study, tmp_path, capsys)
     assert "answers.jsonl: has no reply to this request (sample 1)" in capsys.readouterr().err
 
 
+def test_replies_of_a_base_model_are_replayed(study, tmp_path):
+    with chat_server() as server:
+        server.reply = lambda prompt: "x"
+        given = ["--base-url", server.url, "--model", "m", "--completions"]
+        assert main(["evaluate", "metamorphic", *study, *given]) == 0
+    record = tmp_path / "out" / "answers.jsonl"
+    assert "prompt" in json.loads(record.read_text().splitlines()[0])["request"]
+    again = [*study[:-1], str(tmp_path / "again"), "--replay", str(record)]
+    assert main(["evaluate", "metamorphic", *again]) == 0
+
+
 def test_a_lost_endpoint_gives_status_1_and_the_same_command_continues(study, tmp_path, capsys):
     asked = []
 
