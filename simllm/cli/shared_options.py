@@ -78,6 +78,11 @@ def defaults(cls: type) -> dict[str, Any]:
     return {one.name: one.default for one in fields(cls) if one.default is not MISSING}
 
 
+def split_names(text: str) -> list[str]:
+    """Split a list such as "a, b" at its commas; empty parts are left out."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def refuse(options: CommonOptions, names: Iterable[str], reason: str) -> None:
     """Refuse options that are not at their defaults; `reason` ends the message, as in "goes with --jsonl
     FILE".

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli.shared_options import CommonOptions
+from simllm.cli.shared_options import CommonOptions, split_names
 from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 
@@ -88,7 +88,7 @@ def run(options: Options) -> None:
         0.2 if options.test is None else options.test,
         options.validation or 0.0,
         10 if options.folds is None else options.folds,
-        [column.strip() for column in options.stratify.split(",") if column.strip()],
+        split_names(options.stratify),
         options.group,
         options.seed,
     )

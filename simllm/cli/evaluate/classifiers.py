@@ -133,7 +133,7 @@ def run(options: Options) -> None:
     if bool(options.files) == bool(options.ratings):
         raise InputError("expected files of predictions, or --ratings")
     _check_mode(options)
-    columns = dict(_pair("--columns", text) for text in _split(options.columns))
+    columns = dict(_pair("--columns", text) for text in shared_options.split_names(options.columns))
     variants = _variants(options.variant)
     inputs = [
         *options.files,
@@ -162,7 +162,7 @@ def run(options: Options) -> None:
     study = classifiers.evaluate(
         predictions,
         positive,
-        _split(options.groups),
+        shared_options.split_names(options.groups),
         options.select_by,
         options.alpha,
         options.bins,
@@ -226,10 +226,6 @@ def _check_mode(options: Options) -> None:
     for name, value in wrong.items():
         if value is not None:
             raise InputError(f"{name} goes with {other}")
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli.shared_options import CommonOptions
+from simllm.cli.shared_options import CommonOptions, split_names
 from simllm.errors import InputError
 from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
@@ -130,7 +130,7 @@ def run(options: Options) -> None:
     _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:
-        rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
+        rules = tuple(split_names(options.rules))
     is_model = options.names.startswith(_LLM)
     if is_model and not options.jsonl:
         raise InputError("--names llm=FILE.toml goes with --jsonl: a model proposes names for items")

@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.cli.shared_options import CommonOptions
+from simllm.cli.shared_options import CommonOptions, split_names
 from simllm.errors import InputError
 from simllm.io import output_file, reading, tables
 from simllm.io.tables import format_count
@@ -79,7 +79,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: Options) -> None:
     """Run `simllm perturb text`: write items with their variants, or a changed text."""
     attacker = Attacker(
-        _split(options.rules), options.share, options.seed, _split(options.labels), options.gold
+        split_names(options.rules), options.share, options.seed, split_names(options.labels), options.gold
     )
     output_file.check_output(options.output, options.overwrite, [options.file])
     if not options.file.name.removesuffix(".gz").endswith((".jsonl", ".json")) and str(options.file) != "-":
@@ -121,7 +121,3 @@ def _attack_file(attacker: Attacker, options: Options) -> None:
             stacklevel=2,
         )
     tables.show(attacked, options.output)
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
