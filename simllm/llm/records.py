@@ -229,7 +229,9 @@ class ReplyRecord:
     @property
     def api(self) -> str:
         """The API of the recorded requests: "chat" or "completions"."""
-        return "chat" if all("messages" in row["request"] for row in self._rows.values()) else "completions"
+        # Rows of the first version of `simllm repair` have no request, and are of chats.
+        is_plain = any("prompt" in row.get("request", ()) for row in self._rows.values())
+        return "completions" if is_plain else "chat"
 
     def has_others(self, places: Iterable[tuple[dict[str, Any], Slot]]) -> bool:
         """Return whether there are replies in other places (requests and slots) than these."""
