@@ -148,6 +148,7 @@ def classify(tmp_path, server, *options):
     return run(*words, "--base-url", server.url, "-o", tmp_path / "o.jsonl", *options)
 
 
+@pytest.mark.slow
 def test_predictions_go_to_evaluate_classifiers_as_they_are(server, tmp_path):
     server.reply = lambda body: (
         200,

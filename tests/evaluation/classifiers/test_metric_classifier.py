@@ -60,6 +60,7 @@ def test_nothing_is_learned_from_the_own_fold(rated):
     assert not np.allclose(before.loc[~own, "probability"], after.loc[~own, "probability"])
 
 
+@pytest.mark.slow
 def test_command_keeps_predictions_and_variants(rated, tmp_path):
     words = ["--ratings", rated, "--acceptable", "3", "--metrics", "jaccard,rouge-l", "--folds", "4"]
     done = run("evaluate", "classifiers", *words, "--perturb", "--out", tmp_path / "report", "-f", "tsv")
