@@ -34,7 +34,8 @@ class Wins:
     Attributes:
         values: For each system, its (n,) shares of wins over the other systems; a tie is half a win. NaN for
             an item with an unreadable reply.
-        disagreeing: The share of pairs for which the two orders disagree.
+        disagreeing: The share of pairs for which the two orders disagree, among those with both replies
+            readable; NaN without any.
         first: The share of answers for the text that stands first, among the answers that decide.
         facts: The number of requests, of tokens, and the cost, by name.
         warnings: Messages on replies, and on answers that depend on the order.
@@ -77,12 +78,13 @@ class PairwiseJudge:
         replies = ask(self.judge, prompts, _read, "one of first, second and tie")
         n = len(next(iter(systems.values())))
         shares = {pair: np.full(n, 0.5) for pair in pairs}
-        disagreeing = 0
+        read = disagreeing = 0
         for number, (a, b, place, *_) in enumerate(asked):
             forward, backward = (_vote(replies.values[2 * number + order]) for order in (0, 1))
             if forward is None or backward is None:
                 shares[a, b][place] = np.nan
                 continue
+            read += 1
             # In the second order, `b` stands first.
             disagreeing += forward != 1 - backward
             shares[a, b][place] = forward if forward == 1 - backward else 0.5
@@ -94,7 +96,7 @@ class PairwiseJudge:
         }
         decided = [vote for own in replies.values for vote in own if vote is not None and vote != 0.5]
         first = sum(decided) / len(decided) if decided else float("nan")
-        share = disagreeing / len(asked) if asked else float("nan")
+        share = disagreeing / read if read else float("nan")
         messages = (*replies.warnings, *self._about_order(share, first, len(decided)))
         for message in messages:
             warnings.warn(message, stacklevel=2)
