@@ -6,6 +6,7 @@ interval. Only these pairs cost a request. The judge's score is put on the scale
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,10 @@ def cascade(
     judged = np.full(len(examples), np.nan)
     facts: dict[str, Any] = {"pairs for the judge": int(asked.sum())}
     if asked.any():
-        found = judge.score([examples[place] for place in np.flatnonzero(asked).tolist()])
+        # Pairs without a readable reply fall back to simllm, even if they are all.
+        found = judge.readable_scores([examples[place] for place in np.flatnonzero(asked).tolist()])
+        for message in found.warnings:
+            warnings.warn(message, stacklevel=2)
         judged[asked] = found.values
         facts |= found.facts
     known = ~np.isnan(judged)

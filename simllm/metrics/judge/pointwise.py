@@ -57,13 +57,18 @@ class PointwiseJudge:
             UnavailableError: An example lacks the code that the judge reads, or no reply has a score.
             LostReplyError: The endpoint stopped answering. The next call asks for the missing replies.
         """
+        scores = self.readable_scores(examples)
+        if len(examples) and np.isnan(scores.values).all():
+            raise UnavailableError("; ".join(scores.warnings))
+        for message in scores.warnings:
+            warnings.warn(message, stacklevel=2)
+        return scores
+
+    def readable_scores(self, examples: Sequence[Example]) -> JudgeScores:
+        """Score examples as `score` does, but issue no warning, and accept that no reply has a score."""
         candidates_and_references(examples)  # for its TypeError
         replies = ask(self.judge, [self.judge.prompt(one) for one in examples], self._read, "a score")
         values = np.array([_mean(own) for own in replies.values], np.float64)
-        if len(values) and np.isnan(values).all():
-            raise UnavailableError("; ".join(replies.warnings))
-        for message in replies.warnings:
-            warnings.warn(message, stacklevel=2)
         return JudgeScores(values, self.signature, replies.warnings, replies.facts)
 
     def _read(self, reply: Reply) -> float | None:
