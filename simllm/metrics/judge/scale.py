@@ -19,6 +19,8 @@ _MOST_LABELS = 21  # scores of a scale whose probabilities are read; endpoints s
 _LONGEST = 20_000  # characters at the end of an answer that are read: a broken model repeats itself
 # Marks around a number: Markdown, quotes, JSON and LaTeX. An underscore inside of a name is none.
 _MARKS = re.compile(r"[*`~\"'{}$\\]|(?<![^\W_])_|_(?![^\W_])")
+# Models answer in the form "<score>4</score>", too.
+_OPENING_TAG, _CLOSING_TAG = re.compile(r"<(\w++)>"), re.compile(r"</\w++>")
 # "3-4", "3 to 4" and "between 3 and 4" are no single score.
 _RANGE = re.compile(
     r"(?<!\d)\d++(?:\.\d++)?\s*(?:[-\u2010-\u2015]|\bto\b|\bor\b)\s*\d++(?:\.\d++)?|\bbetween\s+[\d.]+\s+and\s+[\d.]+",
@@ -47,7 +49,8 @@ _GIVEN = re.compile(
 _BEGIN = re.compile(rf"\W*?{_AMOUNT}{_ALONE}")
 _LINE = re.compile(rf"^[^\w\n]*?{_AMOUNT}[^\w\n]*$", re.MULTILINE)
 _LIST = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
-_FRACTION = re.compile(_AMOUNT)
+# "2 of 5 facts" is a count, as well.
+_FRACTION = re.compile(rf"{_AMOUNT}(?:{_ALONE}|(?=\s+(?:is|overall|in\s+total)\b))", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,11 @@ class Scale:
     def _find(self, answer: str) -> tuple[float, int] | None:
         """Return the number that is the answer's score, and where it begins."""
         cut = max(0, len(answer) - _LONGEST)
-        text = _MARKS.sub(" ", blank_thinking(answer)[cut:])
+        # All replacements are as long as what they replace, so that places stay.
+        text = _OPENING_TAG.sub(r" \1:", blank_thinking(answer)[cut:])
+        text = _MARKS.sub(" ", _CLOSING_TAG.sub(lambda found: "\n" * len(found[0]), text))
+        if (self.low, self.high) == (0, 100):
+            text = text.replace("%", " ")
         # The scale itself is no score: "on a scale from 1 (worst) to 5 (best)", "a 5-point scale".
         low, high = (re.escape(f"{end:g}") for end in (self.low, self.high))
         label = r"(?:\s*[(=:][^()\d\n]{0,40}\)?)?"
