@@ -240,7 +240,8 @@ def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
         yield few
     for a, b in combinations(scores, 2):
         if np.array_equal(scores[a], scores[b]):
-            yield f"{a} and {b} have the same scores on all items; are they the same texts?"
+            both = f"{a} and {b} have the same scores on all items"
+            yield f"{both}; are they the same texts, or does the metric not tell them apart?"
 
 
 @cache

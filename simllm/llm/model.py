@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simllm.errors import OptionError
+from simllm.errors import InputError, OptionError
 from simllm.io.reading import build, read_toml
 from simllm.llm.limits import Price
 
@@ -120,6 +120,10 @@ class Model(Sampling):
         own = {*_OWN_KEYS, *(one.name for one in fields(Sampling))}
         if taken := own & self.extra.keys():
             raise OptionError("{extra} {name}: has a place of its own, or is not for users", name=min(taken))
+        try:
+            json.dumps(self.extra, allow_nan=False)
+        except (TypeError, ValueError):  # TOML has dates, and numbers that are none
+            raise OptionError("{extra}: expected values that JSON can hold") from None
 
     def request(
         self, prompt: str | Sequence[Message], sample: int = 1, logprobs: bool = False
@@ -152,7 +156,10 @@ def read_model(file: Path, cls: type[AnyModel] = Model) -> AnyModel:  # type: ig
     Raises:
         InputError: The file is no TOML, or has unknown keys or wrong values; the message lists all problems.
     """
-    return build(cls, read_toml(file), str(file))
+    values = read_toml(file)
+    if "max_cost" in values and "price" not in values:  # options have another name for prices
+        raise InputError(f"{file}: max_cost needs price")
+    return build(cls, values, str(file))
 
 
 def content_hash(content: object) -> str:

@@ -122,7 +122,8 @@ def test_equal_systems_and_copies_of_the_references_of_a_comparison(model_folder
         "1 blank line at the end of all files is left out",
         f"a: {equal}",
         f"b: {equal}",
-        "a and b have the same scores on all items; are they the same texts?",
+        "a and b have the same scores on all items; are they the same texts, "
+        "or does the metric not tell them apart?",
     ]
 
 

@@ -95,17 +95,36 @@ FIVE = Scale(1, 5)
         ("I'd rate it 4 because it has 2 errors", 4), ("1. It omits x.\n2. It omits y.\nScore: 3", 3),
         ("Scale: 1 (the worst) to 5 (the best). Score: 2", 2), ("__4__", 4), ("Final score: 4 points", 4),
         ("Score: 4\nExplanation: the score is based on 3 facts.", 4),
+        ("<score>4</score>", 4), ("<reason>2 facts</reason>\n<rating> 4 </rating>", 4), ("Score: <4>", 4),
+        ("I'd rate this 4/5 overall.", 4), ("4/5 is my rating.", 4),
         # No score, or none on this scale: a number in the text must not become one.
         ("5.5", None), ("Score: 5.5", None), ("Score: 0", None), ("8/10", None), ("Score: 8/10", None),
         ("Score: 80%", None), ("Score: -4", None), ("3-4", None), ("3 or 4", None), ("between 3 and 4", None),
         ("The function adds 2 numbers.", None), ("1. It omits x.\n2. It omits y.", None), ("4\n5", None),
         ("<think>Score: 5", None), ("", None), ("Score: N/A", None), ("1,000", None), ("2024-11-28", None),
         ("2 of the 5 facts are missing.", None), ("The score is 2 points lower than a 5.", None),
+        ("The candidate gives 2 of 5 facts.", None), ("It misses 3/5 facts.", None), ("<note>3</note>", None),
         ("Candidate 2 is better", None), ("Score: 1 (worst) to 5 (best)", None),
     ],
 )  # fmt: skip
 def test_score_in_an_answer(answer, score):
     assert FIVE.read(answer) == score
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("85%", 85), ("Score: 85%", 85), ("85/100", 85), ("It gives 60% of the facts. Score: 40", 40),
+        ("It gives 60% of the facts.", None), ("Score: 4/5", None), ("120%", None),
+    ],
+)  # fmt: skip
+def test_percent_is_a_score_on_a_scale_to_100(answer, score):
+    assert Scale(0, 100).read(answer) == score
+
+
+def test_place_of_a_score_in_tags_stays():
+    answer = "<b>**Yes**</b> <score>4</score>"
+    assert Scale(1.0, 5.0).find_step(answer, "12345") == ("4", answer.index("4"))
 
 
 FORMS = ["{}", "{}/{high}", "{} out of {high}", "Score: {}", "**Score: {}/{high}**", '{{"score": {}}}']
@@ -206,11 +225,15 @@ def test_signature_has_all_that_changes_a_score(judge, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"scale": [5, 1]}, "scale 5 to 1: expected the worst score first"),
+        ({"scale": [5, 1]}, "judge.toml: scale 5 to 1: expected the worst score first"),
         ({"scale": [3, 3]}, "both ends are 3"),
         ({"scale": [1, 2, 3]}, "expected two numbers"),
         ({"labels": ["good"]}, "two labels or more"),
-        ({"labels": ["good", "Good"]}, "a label stands twice"),
+        ({"labels": ["good", "Good"]}, "judge.toml: labels: a label stands twice"),
+        ({"max_cost": 1}, "judge.toml: max_cost needs price\n"),
+        ({"template": ""}, "judge.toml: template: expected a name"),
+        ({"cache": ""}, "judge.toml: cache: expected a name"),
+        ({"template": "lost.j2"}, "lost.j2: cannot include other.j2, which is no template"),
         ({"scale": [0, 1], "labels": ["a", "b"]}, "scale and labels: expected one of them"),
         ({"scale": [0, 100], "expectation": True}, "at most 21 whole numbers"),
         ({"model": None}, "model: expected the name"),
@@ -228,9 +251,19 @@ def test_signature_has_all_that_changes_a_score(judge, tmp_path):
 def test_wrong_judges_are_refused_before_any_request(server, judge, pairs, tmp_path, keys, message):
     (tmp_path / "own.j2").write_text("How good is {{ reference }}?")
     (tmp_path / "wrong.j2").write_text("{{ canddate }}")
+    (tmp_path / "lost.j2").write_text("{% include 'other.j2' %}")
     done = run("score", "--jsonl", pairs, "--metrics", judge(**keys))
     assert done.returncode == 2
     assert message.replace("\\", "") in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not server.requests
+
+
+@pytest.mark.parametrize("value", ["2026-11-28", "nan", "[inf]"])
+def test_parameters_that_no_request_can_hold_are_refused(server, judge, pairs, value):
+    done = run("score", "--jsonl", pairs, "--metrics", judge(text=f"extra = {{when = {value}}}"))
+    assert done.returncode == 2
+    assert "judge.toml: extra: expected values that JSON can hold" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not server.requests
 
@@ -393,6 +426,14 @@ def test_a_judge_that_always_names_the_first_text_finds_ties(server, judge, syst
     assert any("100% of its 14 decisions name the first text" in one for one in found["warnings"])
 
 
+def test_orders_of_unreadable_replies_do_not_count(server, judge, systems):
+    server.reply = lambda prompt: "Hm." if "launches" in prompt or "array" in prompt else "Answer: first"
+    done = run("compare", *systems, "--metric", judge(pairwise=True), "-f", "json")
+    found = json.loads(done.stdout)
+    assert found["judge"]["orders disagree"] == 1  # of the pairs with two readable replies
+    assert any("replies are without one of first, second and tie" in one for one in found["warnings"])
+
+
 def test_pointwise_judge_compares_systems(server, judge, systems):
     server.reply = lambda prompt: "Score: 1" if "does something" in prompt else rate(prompt)
     done = run("compare", *systems, "--metric", judge(), "-f", "latex")
@@ -421,6 +462,18 @@ def test_cascade_asks_about_unsure_pairs_only(server, judge, pairs, tmp_path):
     assert run(*command).stdout.replace('"requests sent now": 0', "") == done.stdout.replace(
         f'"requests sent now": {len(unsure)}', ""
     )
+
+
+def test_cascade_falls_back_to_simllm_without_any_readable_reply(server, judge, pairs):
+    server.reply = lambda prompt: "I cannot rate this."
+    name = judge().removeprefix("judge=")
+    done = run("score", "--jsonl", pairs, "--judge", name, "--judge-below", "0:1", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert all(row["by"] == "simllm" and row["decided"] == row["same"] for row in found["rows"])
+    assert found["pairs without a judge's score"] == found["pairs for the judge"] == len(PAIRS)
+    assert any("8 of 8 replies are without a score" in one for one in found["warnings"])
+    assert "8 of 8 replies are without a score" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["", "x", ".8:.2", "0:2", ".2", "-1:1", "nan:1"])

@@ -66,7 +66,11 @@ class JudgeSettings(Model):
             raise OptionError("{scale} and {labels}: expected one of them")
         if self.pairwise and (self.labels or self.expectation or self.scale != (1.0, 5.0)):
             raise OptionError("{pairwise}: goes without {scale}, {labels} and {expectation}")
-        if self.expectation and not self.steps.steps:
+        if "" in (self.template, self.cache):
+            empty = "template" if self.template == "" else "cache"
+            raise OptionError(f"{{{empty}}}: expected a name, not an empty text")
+        steps = self.steps  # checks itself
+        if self.expectation and not steps.steps:
             raise OptionError("{expectation}: expected {labels}, or a {scale} of at most 21 whole numbers")
 
     @property
