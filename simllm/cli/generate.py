@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import model_options, shared_options
+from simllm.cli import model_options, results, shared_options
 from simllm.cli.model_options import ModelOptions
 from simllm.errors import InputError
 from simllm.io import output_file, packages
@@ -95,6 +95,7 @@ def run(options: Options) -> int:
             output_file.check_output(options.output, overwrite=True)
             model = held.enter_context(local.served(options.local, model, options.context or local.CONTEXT))
         progress = held.enter_context(_progress(options))
+        messages = held.enter_context(results.collected())
         rows = generate(
             options.items,
             find_template(options.template),
@@ -109,11 +110,13 @@ def run(options: Options) -> int:
             overwrite=options.overwrite,
             progress=progress,
         )
-    counts = _counts(rows, bool(options.labels))
+    counts, labels = _counts(rows, bool(options.labels))
+    told = results.tell(messages)
     if options.format == "json":
-        print(json.dumps(counts, indent=1))
+        print(json.dumps({**counts, **({"labels": labels} if labels else {}), **told}, indent=1))
     elif not options.quiet:
-        print(f"simllm: {', '.join(f'{name} {value:,}' for name, value in counts.items())}", file=sys.stderr)
+        both = [*counts.items(), *labels.items()]
+        print(f"simllm: {', '.join(f'{name} {value:,}' for name, value in both)}", file=sys.stderr)
     return 0 if any(row["reply"] is not None for row in rows) else 1
 
 
@@ -138,18 +141,19 @@ def _list(value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-def _counts(rows: list[dict[str, Any]], has_labels: bool) -> dict[str, int]:
+def _counts(rows: list[dict[str, Any]], has_labels: bool) -> tuple[dict[str, int], dict[str, int]]:
+    """Count replies and tokens, and labels apart from them: a label may be called "failed"."""
     counts = {
         "replies": sum(row["reply"] is not None for row in rows),
         "failed": sum(row["reply"] is None for row in rows),
     }
     for name in ("prompt_tokens", "completion_tokens"):
         counts[name.replace("_", " ")] = sum(row[name] or 0 for row in rows)
-    if has_labels:
-        found = Counter(row["predicted"] for row in rows if row["reply"] is not None)
-        counts |= {str(label): count for label, count in sorted(found.items(), key=str) if label is not None}
-        counts["without a label"] = found[None]
-    return counts
+    if not has_labels:
+        return counts, {}
+    found = Counter(row["predicted"] for row in rows if row["reply"] is not None)
+    labels = {str(label): count for label, count in sorted(found.items(), key=str) if label is not None}
+    return counts, {**labels, "without a label": found[None]}
 
 
 @contextlib.contextmanager

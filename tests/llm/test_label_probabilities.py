@@ -183,3 +183,15 @@ def test_replies_without_a_label_are_counted(server, tmp_path):
     done = classify(tmp_path, server)
     assert "warning: replies without a label: 1 of 8\n" in done.stderr
     assert done.stderr.endswith("pass 7, without a label 1\n")
+
+
+def test_counts_of_labels_stand_apart_from_other_counts(server, tmp_path):
+    server.reply = lambda body: (
+        "failed" if "3" in str(body) else (400, {}, b"{}") if "4" in str(body) else "?"
+    )
+    words = ("--labels", "failed,passed", "-f", "json")
+    done = classify(tmp_path, server, *words)
+    counts = json.loads(done.stdout)
+    assert (counts["replies"], counts["failed"]) == (7, 1)
+    assert counts["labels"] == {"failed": 1, "without a label": 6}
+    assert "replies without a label: 6 of 7" in " ".join(counts["warnings"])
