@@ -20,8 +20,7 @@ def test_a_command_imports_no_other_command():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     expected = (
-        "parser report_option results score score_by_metrics score_cascade score_files score_options "
-        "shared_options\n"
+        "parser report_option results score score_by_metrics score_cascade score_options shared_options\n"
     )
     assert done.stdout == expected
 
