@@ -17,7 +17,7 @@ from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
-    from simllm.analysis.judge_bias import JudgeBias
+    from simllm.analysis.judge import JudgeBias
     from simllm.analysis.score_report.pairs import ScoredPairs
     from simllm.io.text_pairs import PairWithId
     from simllm.metric import SimLLM

@@ -15,7 +15,7 @@ from simllm.io import packages, reading, tables
 from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
-    from simllm.analysis.judge_bias import JudgeBias
+    from simllm.analysis.judge import JudgeBias
     from simllm.array_types import Floats
     from simllm.cli.score_options import Options
     from simllm.metrics.interface import Example, Metric, MetricScores
@@ -82,7 +82,7 @@ def _biases(rows: list[PairWithId], scored: dict[str, MetricScores], groups: Gro
     learned = next((name for name in scored if registry.parse(name).kind == "simllm"), None)
     if learned is None or not judges:
         return {}
-    from simllm.analysis.judge_bias import judge_bias
+    from simllm.analysis.judge import judge_bias
 
     texts = [row.candidate for row in rows], [row.reference for row in rows]
     found = {name: judge_bias(scored[name].values, scored[learned].values, *texts, groups) for name in judges}

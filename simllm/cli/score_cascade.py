@@ -30,7 +30,7 @@ def run(options: Options, source: PairSource) -> None:
     """Score all pairs by simllm, ask the judge about the unsure ones, and write who decided."""
     low, high = interval(options.judge_below or "")
     with packages.require_llm_extra():
-        from simllm.analysis.cascade import cascade
+        from simllm.analysis.judge import cascade
         from simllm.metrics.interface import Example
         from simllm.metrics.judge import pointwise
     judge = pointwise.load(str(options.judge))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.analysis.judge_bias import judge_bias
+from simllm.analysis.judge import judge_bias
 from simllm.errors import InputError
 from simllm.metrics import Example, load
 from simllm.metrics.judge.scale import Scale

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from simllm.analysis.comparison import Comparison
-from simllm.analysis.judge_bias import JudgeBias
+from simllm.analysis.judge import JudgeBias
 from simllm.analysis.score_report.pairs import (
     LONGEST_SHOWN,
     ScoredPairs,
