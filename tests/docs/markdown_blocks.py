@@ -143,7 +143,7 @@ class Session:
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
-            # For shell blocks, and for commands that simllm runs.
+            # For shell blocks (which get a copy of this dict), and for commands that simllm runs.
             patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             patch.setenv("PYTHONPATH", str(ROOT))
             patch.setattr(saved_model, "load", _load_once)
@@ -178,7 +178,7 @@ _engine_once = functools.cache(metric.Engine)
 
 def _process(command, folder, out):
     done = subprocess.run(
-        ["bash", "-euc", command], cwd=folder, timeout=600, check=False,
+        ["bash", "-euc", command], cwd=folder, env=dict(os.environ), timeout=600, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     out.write(done.stdout)
