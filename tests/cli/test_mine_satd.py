@@ -20,6 +20,8 @@ from tests.command import process, run
 from tests.conftest import ROOT
 from tests.histories import commit_stream, git, import_history, make_history
 
+pytestmark = pytest.mark.slow  # many processes; the quick lane runs the documented pages
+
 FIELDS = [
     "id",
     "repository",
@@ -356,7 +358,6 @@ exec {git} "$@"
 """
 
 
-@pytest.mark.slow
 def test_killed_run_is_resumed_to_the_same_bytes(stopped_run):
     """The process is killed at the second of two repositories, where a fake git makes it wait."""
     folder = stopped_run
@@ -456,7 +457,6 @@ def test_paid_answers_are_not_asked_for_again(rules, tmp_path, server):
     assert ((tmp_path / "items.jsonl").read_bytes(), (tmp_path / ANSWERS).read_bytes()) == first
 
 
-@pytest.mark.slow
 def test_paid_answers_survive_a_kill(rules, tmp_path, server):
     held = threading.Event()
     server.reply = lambda prompt: held.wait(60) and "yes" if "not_too_long" in prompt else "yes"
@@ -624,7 +624,6 @@ def running_git(folder):
     return found
 
 
-@pytest.mark.slow
 def test_a_repository_that_takes_too_long_is_left_out(rules, tmp_path):
     folder = bomb(tmp_path / "all" / "bomb")
     done = process("mine", "satd", tmp_path / "all", "-o", tmp_path / "items.jsonl", "--timeout", "2")
@@ -635,7 +634,6 @@ def test_a_repository_that_takes_too_long_is_left_out(rules, tmp_path):
     assert not running_git(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
 def test_git_ends_with_the_command(tmp_path, number):
     """Git is busy without output when the command is stopped; nothing stays behind."""

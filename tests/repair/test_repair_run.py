@@ -17,6 +17,8 @@ from simllm.repair.strategies import PROMPT_SETS
 from tests.chat_server import chat_server
 from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
 
+pytestmark = pytest.mark.slow  # many processes; the quick lane runs the documented pages
+
 
 @pytest.fixture
 def run(server, tmp_path, sandbox):
@@ -207,7 +209,6 @@ def test_wrong_prices(run, write_items, tmp_path, text):
         run(write_items(ITEM), prices=tmp_path / "prices.json")
 
 
-@pytest.mark.slow
 def test_a_full_disk(run, server, write_items, tmp_path):
     """The error names the file that cannot be written; the run can be resumed when there is space again."""
     server.reply = by_content
@@ -273,7 +274,6 @@ def test_summaries_of_the_reference_vectors(server, tmp_path, vectors, write_ite
                 assert item["guidance"] in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["single", "multi-regenerate", "cref"])
 def test_results_of_the_reference_vectors(run, server, tmp_path, vectors, write_items, strategy):
     data = vectors("items")

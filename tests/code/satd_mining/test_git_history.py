@@ -10,6 +10,8 @@ from simllm.code.satd_mining.repayments import file_changes, file_versions
 from simllm.errors import InputError
 from tests.histories import commit_stream, git, import_history, make_history
 
+pytestmark = pytest.mark.slow  # many processes; the quick lane runs the documented pages
+
 BIG = "".join(f"line {n}\n" for n in range(50))
 
 
@@ -212,7 +214,6 @@ def test_commit_with_too_many_files_is_an_error(tmp_path, monkeypatch):
         changes(folder)
 
 
-@pytest.mark.slow
 def test_exponentially_many_files_do_not_fill_the_memory(tmp_path, monkeypatch):
     """A small repository describes 10**8 changed files; git must not list all of them in memory."""
     git(tmp_path, "init", "--bare", ".")

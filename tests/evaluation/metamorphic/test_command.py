@@ -12,6 +12,8 @@ import pytest
 from tests.browser import check_page, needs_browser
 from tests.command import run
 
+pytestmark = pytest.mark.slow  # many processes; the quick lane runs the documented pages
+
 SOURCE = "int f{n}(int a) {{\n    for (int i = 0; i < a; i++) {{ a--; }}\n    return a;\n}}\n"
 TOOL = """import os, sys
 code = sys.stdin.read()
@@ -94,7 +96,6 @@ def test_an_item_whose_variant_is_refuted_still_counts_for_its_single_rules(stud
     assert found["arms"]["for-to-while"]["items"] == 3
 
 
-@pytest.mark.slow
 def test_a_judge_command_reads_restored_answers(study, tmp_path):
     done = run(
         *(
@@ -186,7 +187,6 @@ def test_results_inside_the_folder_of_the_report_are_refused(tmp_path):
     assert inner.read_bytes() == before
 
 
-@pytest.mark.slow
 @needs_browser
 def test_the_page_shows_hostile_answers_as_text(study, tmp_path):
     (tmp_path / "tool.py").write_text("import sys\nsys.stdin.read()\nprint('True java 0')\n")
@@ -300,7 +300,6 @@ def test_items_that_cannot_be_judged_are_named_before_anything_is_asked(study, t
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_a_killed_study_asks_for_nothing_on_record(study, tmp_path):
     tool = (tmp_path / "tool.py").read_text()
     (tmp_path / "tool.py").write_text("import time\ntime.sleep(0.1)\n" + tool)

@@ -23,6 +23,8 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.engine import OneMachine
 from train.corpus.parts import Tally
 
+pytestmark = pytest.mark.slow  # many processes
+
 COMMAND = [sys.executable, "-m", "train.corpus", "build"]
 
 
@@ -298,7 +300,6 @@ def test_full_disk_gives_a_one_line_error(tmp_path):
     assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [MARKER]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_workers_end_when_their_parent_is_killed(kill, tmp_path):
     (tmp_path / "many.txt").write_text("".join(f"adds {n} to list {n * n}\n" for n in range(800_000)))

@@ -57,6 +57,7 @@ def test_no_texts_is_an_error_that_says_so(tmp_path, texts):
         vocabulary.load_or_learn(tmp_path / "vocabulary", tmp_path / "texts.txt", 100)
 
 
+@pytest.mark.slow
 def test_the_last_words_of_a_killed_process_are_shown(tmp_path, monkeypatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'check failed: a reason' >&2\nkill -ABRT $$\n")
