@@ -73,7 +73,7 @@ class Plain:
             bias = model.encoder.relative_bias(positions, positions[:, : turns.shape[1]])
             seen = is_visible(visible_originals[:, :, None], turns[:, None]) & real[:, None]
             bias = bias.masked_fill(~seen[:, None], torch.finfo(bias.dtype).min)
-            mix = partial(attention, bias=bias, dropout=model.encoder.attention_dropout)
+            mix = partial(attention, attn_mask=bias, dropout_p=model.encoder.attention_dropout)
             logits = model.logits(model.encoder.encode_rows(tokens, positions, turns.shape[1], mix))
             return F.cross_entropy(
                 logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="sum"
