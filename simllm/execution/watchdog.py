@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterable, Iterator
 from types import TracebackType
+from typing import Any
 
 # A process of its own, because a process that is killed cannot end its children. It reads the number of each
 # process group when the group begins, and again when it ends; at the end of its input it kills the others.
@@ -20,6 +24,26 @@ for group in running:
     except OSError:
         pass
 """
+
+
+@contextlib.contextmanager
+def postponed(numbers: Iterable[int]) -> Iterator[None]:
+    """Delay signals during a `with` block; their handlers run at its end."""
+    # Only the main thread runs handlers, and may change them.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    # A handler that Python did not install is None, and could not be put back.
+    known = [number for number in numbers if signal.getsignal(number) is not None]
+    handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in known}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for came in waiting:
+            signal.raise_signal(came)
 
 
 class Watchdog:
@@ -41,6 +65,14 @@ class Watchdog:
     ) -> None:
         with contextlib.suppress(OSError):
             self._process.communicate()
+
+    def start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a command in a process group of its own, and watch the group."""
+        # A signal in between would leave a process that nobody knows.
+        with postponed((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
+            process = subprocess.Popen(command, start_new_session=True, **options)
+            self.tell(process.pid)
+        return process
 
     def tell(self, group: int) -> None:
         """Watch a process group; the second call for the same group ends that."""

@@ -109,7 +109,7 @@ def generate(
             samples = samples or max((row.get("sample", 1) for row in record.rows()), default=1)
             questions = _questions(rows, prompts, samples)
             session = held.enter_context(Session(Model(api=record.api), record, is_replay=True))
-            _check_output(output, overwrite)
+            output_file.check_output(output, overwrite=True)
         else:
             assert model is not None
             questions = _questions(rows, prompts, samples or 1)
@@ -120,7 +120,10 @@ def generate(
             session = held.enter_context(
                 Session(model, record, labels=names, logprobs=logprobs, retries_failed=retry_failed)
             )
-            _check_others(output, session, questions, overwrite)
+            if output is not None:
+                if output.exists() and output.stat().st_size and not _finished(output):
+                    output_file.check_output(output, overwrite)
+                _check_others(output, session, questions, overwrite)
         replies = _ask(session, questions, progress)
         session.check_complete()
         made = [
@@ -131,6 +134,8 @@ def generate(
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made)
             # A finished file stays as it is, so that the same command changes nothing.
             if not (output.is_file() and output.read_bytes() == text.encode()):
+                # The replies of another generation may have cost money.
+                output_file.check_output(output, overwrite or replay is None)
                 output_file.write(output, text)
             if replay is None:
                 path_of(output).unlink(missing_ok=True)
@@ -229,21 +234,9 @@ def _finished(output: Path) -> list[tuple[str, dict[str, Any]]]:
     return rows if all(isinstance(row.get("request"), dict) for _, row in rows) else []
 
 
-def _check_output(output: Path | None, overwrite: bool) -> None:
-    """Check the output of a replay, which may replace the rows of the same replay only."""
-    if output is not None and not (output.is_file() and _finished(output)):
-        output_file.check_output(output, overwrite)
-
-
-def _check_others(
-    output: Path | None, session: Session, questions: Sequence[Question], overwrite: bool
-) -> None:
+def _check_others(output: Path, session: Session, questions: Sequence[Question], overwrite: bool) -> None:
     """Refuse an output, or a partial file, that has replies to other questions: they may have cost money."""
-    if output is None or overwrite:
-        return
-    if output.exists() and output.stat().st_size and not _finished(output):
-        output_file.check_output(output, overwrite)
-    if session.record.has_others([session.place_of(question) for question in questions]):
+    if not overwrite and session.record.has_others([session.place_of(question) for question in questions]):
         file = output if output.exists() else path_of(output)
         raise InputError(
             f"{file}: has replies to other questions (another template, model or sampling, or other items); "

@@ -132,6 +132,18 @@ def test_a_replay_is_the_same_byte_for_byte_without_a_network(server, files, tmp
     assert (done.returncode, "--model goes with an endpoint" in done.stderr) == (2, True)
 
 
+def test_a_replay_replaces_no_replies_of_another_generation(server, files, tmp_path):
+    for name in ("one", "two"):
+        server.reply = lambda body, name=name: name
+        assert files("--base-url", server.url, "--model", name, out=name).returncode == 0
+    paid = (tmp_path / "two").read_bytes()
+    done = files("--replay", tmp_path / "one", out="two")
+    assert (done.returncode, (tmp_path / "two").read_bytes()) == (2, paid)
+    assert "two: exists already" in done.stderr
+    assert files("--replay", tmp_path / "one", "--overwrite", out="two").returncode == 0
+    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
+
+
 FOR_GOOD = {
     "beyond the context (HTTP status 400": error(400, "maximum context length is 10 tokens"),
     "HTTP status 400: refused by the content": error(400, "refused by the content management policy"),

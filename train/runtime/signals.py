@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
 # Exit statuses: EX_TEMPFAIL, after which the same command resumes the run; and 128 + SIGINT.
@@ -13,7 +12,7 @@ STOPPED_BY_SIGNAL = 75
 STOPPED_BY_KEYBOARD = 130
 
 # Ctrl-C; the end of a job; the signal that our job scripts ask SLURM to send before that.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Stopped(BaseException):
@@ -43,7 +42,7 @@ class StopRequest:
         self.exception: Stopped | None = None
 
     def __enter__(self) -> StopRequest:
-        self._old_handlers = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        self._old_handlers = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,22 +61,8 @@ class StopRequest:
 
 def ignore_signals() -> None:
     """Ignore the signals in a worker process; its parent process will end the worker."""
-    for number in _SIGNALS:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def postponed() -> Iterator[None]:
-    """Open a context that delays the signals; their handlers run at the end of the context."""
-    waiting: list[int] = []
-    handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for came in waiting:
-            signal.raise_signal(came)
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
@@ -92,7 +77,7 @@ def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str
         if number != signal.SIGINT:
             process.send_signal(number)
 
-    old_handlers = {number: signal.signal(number, forward) for number in _SIGNALS}
+    old_handlers = {number: signal.signal(number, forward) for number in SIGNALS}
     try:
         status = process.wait()
     finally:

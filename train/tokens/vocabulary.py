@@ -15,11 +15,12 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from simllm.errors import InputError
+from simllm.execution.watchdog import postponed
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import LONGEST, normalizer
-from train.runtime import signals
+from train.runtime.signals import SIGNALS, ignore_signals
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
@@ -93,7 +94,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     child = None
     try:
         # A signal before the assignment would leave the process running.
-        with signals.postponed():
+        with postponed(SIGNALS):
             child = subprocess.Popen(
                 command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
@@ -119,7 +120,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
 def _main() -> int:
     """Be the child process of `_learn_in_subprocess`: write the model to standard output."""
     # The parent process handles signals and ends this process.
-    signals.ignore_signals()
+    ignore_signals()
     _, file, size = sys.argv
     try:
         with Path(file).open(encoding="ascii") as lines:

@@ -118,20 +118,18 @@ class CommandRunner:
             if self._is_closed:
                 raise InputError(f"{command[0]}: was stopped")
             try:
-                process = subprocess.Popen(
-                    command,
+                process = self._watchdog.start(
+                    [*command],
                     stdin=given,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env={**os.environ, **variables},
-                    start_new_session=True,
                 )
             except OSError as error:
                 raise InputError(f"{command[0]}: cannot be started ({error.strerror})") from None
             except ValueError as error:  # a null byte
                 raise InputError(f"{command[0]}: cannot be started ({error})") from None
             self._running.add(process.pid)
-            self._watchdog.tell(process.pid)
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

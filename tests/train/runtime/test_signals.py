@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from simllm.errors import InputError
+from simllm.execution.watchdog import postponed
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime import signals
@@ -50,7 +51,7 @@ def test_postponed_signal_comes_at_the_end_of_the_block():
     ended = []
 
     def block():
-        with signals.postponed():
+        with postponed(signals.SIGNALS):
             signal.raise_signal(signal.SIGTERM)
             ended.append(True)
         ended.append("no signal")

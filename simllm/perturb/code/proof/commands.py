@@ -53,12 +53,9 @@ def _failure(words: list[str], folder: Path, timeout: float | None, watchdog: Wa
     pipe, output = subprocess.PIPE, bytearray()
     try:
         # No sandbox: build tools need the network, caches and the home folder.
-        process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = watchdog.start(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT)
     except OSError as error:
         raise InputError(f"cannot run {argv[0]!r}: {error.strerror}") from None
-    watchdog.tell(process.pid)
     reader = threading.Thread(target=_read_end, args=(process.stdout, output), daemon=True)
     reader.start()
     try:

@@ -89,3 +89,21 @@ def test_the_command_ends_with_an_interrupted_run(tmp_path, number):
 def test_bad_commands_are_errors(folders, command, message):
     with pytest.raises(InputError, match=message.replace("{", r"\{")):
         prove_by_command(command, *folders("raise SystemExit(1)", ""))
+
+
+def test_a_signal_during_the_start_leaves_no_process(tmp_path, monkeypatch):
+    """A signal just after the command has begun, when nobody has noted its process yet."""
+    seconds = f"600.{os.getpid()}7"
+    start = subprocess.Popen
+
+    def interrupted_start(command, **options):
+        process = start(command, **options)
+        if command[0] == "sleep":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0)  # here, Python would run the handler
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted_start)
+    with pytest.raises(KeyboardInterrupt):
+        prove_by_command(f"sleep {seconds} {{dir}}", tmp_path, tmp_path)
+    assert wait_until(lambda: not with_word(f"sleep\0{seconds}"))
