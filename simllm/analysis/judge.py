@@ -3,7 +3,7 @@
 *Bias*: for which pairs the judge is kinder than simllm, and for which it is harder. The two have different
 scales. Both are therefore ranked among the same pairs, from 0 to 1, and the *excess* of a pair is its rank
 by the judge minus its rank by simllm. An excess that depends on the length of a text, on copied words or on
-the system is a bias of one of the two; ratings by people tell of which.
+the system is a bias of one of the two; only ratings by people tell which of the two is biased.
 
 *Cascade*: simllm is unsure about a pair if its probability that both texts have the same meaning (`same`)
 lies inside an interval. Only these pairs cost a request. The judge's score is put on the scale of `same`,

@@ -34,7 +34,7 @@ _TEMPLATE = "the template"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a generation is: replies that are there, all replies, those asked now, and their cost so far.
+    """State of a generation: replies that are there, all replies, those asked now, and their cost so far.
 
     Attributes:
         rate: Replies of the endpoint in a second; 0 at the beginning.

@@ -26,7 +26,7 @@ Message = dict[str, str]  # role and content
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How a model draws a reply. A request leaves out what is None, so that the endpoint's default holds.
+    """Sampling parameters of a reply. A request leaves out those that are None: the endpoint's default holds.
 
     Attributes:
         temperature: 0 for the most probable reply.

@@ -79,7 +79,7 @@ class Session:
 
     @property
     def cost(self) -> float | None:
-        """What all recorded replies cost; None if it is not known."""
+        """The cost of all recorded replies; None if it is not known."""
         return self._budget.cost
 
     def reach(self) -> None:

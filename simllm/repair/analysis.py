@@ -1,4 +1,4 @@
-"""What a report adds to the figures of a run: lengths of programs, tokens by kind of prompt, and hunks.
+"""Further figures for the report of runs: lengths of programs, tokens by kind of prompt, and hunks.
 
 A *hunk* is a block of neighbouring lines that a change deletes, inserts or replaces. An item is *repaired* if
 at least one of its finished attempts was accepted.
@@ -42,7 +42,7 @@ class CodeLengths:
 
     @property
     def warning(self) -> str | None:
-        """What makes the test mean nothing."""
+        """The reason why the test means nothing; None if it means something."""
         if math.isnan(self.p):
             return f"code length: {'every' if self.repaired else 'no'} item is repaired: there is no test"
         if self.smallest_p >= _ALPHA:

@@ -41,7 +41,7 @@ def test_no_option_is_without_effect(way, model_folder, tmp_path, monkeypatch, c
 
         def check(self, has_several_files):
             super().check(has_several_files)
-            read.clear()  # to look at an option in order to refuse it is no use of it
+            read.clear()  # the check reads options only to refuse them
 
         def __getattribute__(self, name):
             read.add(name)

@@ -99,7 +99,7 @@ _HASHED = ("commit", "path", "function", "language", "comment", "source", "refer
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is searched, and how.
+    """Options of a search.
 
     Attributes:
         words: The words that admit debt.

@@ -54,7 +54,7 @@ class Funnel:
 
 
 class Source(Protocol):
-    """Where repayments come from: repositories, or items."""
+    """Source of repayments: repositories, or items."""
 
     def funnel(self) -> Funnel:
         """Return a new funnel, without any counts of rules."""

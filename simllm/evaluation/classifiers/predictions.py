@@ -128,7 +128,7 @@ def read(
     known = {name for table in tables for name in table["classifier"]}
     for (classifier, variant), file in (variants or {}).items():
         if classifier not in known:
-            raise InputError(f"{file}: has a variant of {classifier}, of which there are no rows")
+            raise InputError(f"{file}: has a variant of {classifier}, but no file has rows of {classifier}")
         table = _read_file(Path(file), columns or {}, threshold is not None)
         if variant:
             table = table.assign(variant=variant)

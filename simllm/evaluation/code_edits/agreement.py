@@ -18,7 +18,7 @@ _LEAST_SYSTEMS = 3
 
 @dataclass(frozen=True)
 class ExactMatchAgreement:
-    """How far a metric agrees with exact match over edits.
+    """Agreement of a metric with exact match over edits.
 
     Attributes:
         rho: Spearman's correlation; NaN if the scores or the exact matches are constant.

@@ -133,7 +133,7 @@ class CommandRunner:
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill what is left of the process group of a command."""
+        """Kill the processes that a command has left in its group."""
         with self._lock:
             _kill(process.pid)
             self._running.discard(process.pid)

@@ -23,7 +23,7 @@ _MOST_SAMPLES = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSettings(Model):
-    """What the TOML file of a judge says: the model with its sampling and limits, and how it is asked.
+    """Settings of a judge, from its TOML file: the model with its sampling and limits, and how it is asked.
 
     Attributes:
         template: A built-in template, or a file of jinja2 beside the TOML file; None for a built-in one that

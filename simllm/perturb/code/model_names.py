@@ -43,7 +43,7 @@ class NamesModel(Model):
 
 @dataclass
 class ProposalCounts:
-    """What became of the proposals of a model.
+    """Counts of the names that a model proposed.
 
     Attributes:
         wanted: The names that can be renamed, in all items.

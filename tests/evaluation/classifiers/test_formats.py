@@ -179,7 +179,7 @@ def test_a_prompt_variant_comes_from_a_file(tmp_path):
     study = classifiers.evaluate(read, positive="fail")
     assert list(study.classifiers) == ["m"]
     assert study.classifiers["m"].robustness.variants["persona"].flipped == 1
-    with pytest.raises(InputError, match=r"other\.jsonl: has a variant of x, of which there are no rows"):
+    with pytest.raises(InputError, match=r"other\.jsonl: has a variant of x, but no file has rows of x"):
         classifiers.read([first], variants={("x", "persona"): second})
     with pytest.raises(InputError, match=r"other\.jsonl: has rows without a variant"):
         classifiers.read([first], variants={("m", ""): second})

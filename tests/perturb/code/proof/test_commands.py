@@ -98,12 +98,13 @@ def test_a_signal_during_the_start_leaves_no_process(tmp_path, monkeypatch):
 
     def interrupted_start(command, **options):
         process = start(command, **options)
-        if command[0] == "sleep":
+        if command[0] == "sh":
+            assert wait_until(lambda: with_word(f"sleep\0{seconds}"))
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0)  # here, Python would run the handler
         return process
 
     monkeypatch.setattr(subprocess, "Popen", interrupted_start)
     with pytest.raises(KeyboardInterrupt):
-        prove_by_command(f"sleep {seconds} {{dir}}", tmp_path, tmp_path)
+        prove_by_command(f"sh -c 'sleep {seconds}; true' {{dir}}", tmp_path, tmp_path)
     assert wait_until(lambda: not with_word(f"sleep\0{seconds}"))
