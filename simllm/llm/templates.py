@@ -27,14 +27,17 @@ def ready_templates() -> dict[str, Path]:
     return {file.stem: file for file in sorted(found, key=lambda file: file.stem)}
 
 
-def find_template(name: str, folder: Path | None = None) -> Path:
-    """Return the file of a ready template, or the file of this name; a relative one is below `folder`."""
-    known = ready_templates()
+def find_template(name: str, folder: Path | None = None, known: Mapping[str, Path] | None = None) -> Path:
+    """Return the file of a ready template, or the file of this name; a relative one is below `folder`.
+
+    `known` are the files of ready templates by name; by default those of `simllm generate`.
+    """
+    known = ready_templates() if known is None else known
     if name in known:
         return known[name]
-    file = Path(name) if folder is None else folder / name
-    if not file.suffix and not os.path.lexists(file):
-        raise InputError(f"template {name!r}: expected a file, or one of {', '.join(known)}")
+    file = (folder or Path()) / Path(name).expanduser()
+    if not os.path.lexists(file):
+        raise InputError(f"template {name!r}: expected a file, or one of {', '.join(sorted(known))}")
     return file
 
 

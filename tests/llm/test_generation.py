@@ -485,7 +485,7 @@ def test_ready_template_of_an_unknown_name(server, files, tmp_path):
             "template 'satd-repai': expected a file, or one of satd-judge, satd-judge-cot, satd-repay",
         ),
         ("satd-repay", "satd-repay.j2: 'comment' is undefined; known: id, item, text"),
-        (tmp_path / "none.j2", f"{tmp_path / 'none.j2'}: "),
+        (tmp_path / "none.j2", f"template '{tmp_path / 'none.j2'}': expected a file, or one of satd-judge, "),
     ):
         done = run(
             "generate", items, "--template", name, "--base-url", server.url, "-o", tmp_path / "o.jsonl"

@@ -11,7 +11,7 @@ import simllm
 from simllm.errors import InputError, OptionError
 from simllm.io.reading import whole_text
 from simllm.llm.model import Model, content_hash, read_model
-from simllm.llm.templates import Templates
+from simllm.llm.templates import Templates, find_template
 from simllm.metrics.interface import Example, UnavailableError
 from simllm.metrics.judge.scale import Scale
 
@@ -175,13 +175,11 @@ def _template(file: Path, chosen: JudgeSettings) -> tuple[str, str]:
         name = "adequacy-given-code" if chosen.reads_source else "adequacy"
         name = "pairwise" if chosen.pairwise else name
     built_in = {path.stem: path for path in _TEMPLATES.glob("*.j2")}
-    if name in built_in:
-        return name, built_in[name].read_text(encoding="utf-8")
-    path = file.parent / Path(name).expanduser()
-    if not path.exists():
-        known = ", ".join(sorted(built_in))
-        raise InputError(f"{file}: template {name!r}: expected a file, or one of {known}")
-    return path.name, whole_text(path)
+    try:
+        path = find_template(name, file.parent, built_in)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    return name if name in built_in else path.name, whole_text(path)
 
 
 def _cache_folder() -> Path:
