@@ -209,7 +209,7 @@ def remaining_commands(
     without_words = ["hold_out_contrast=true"]
     # The control model is trained without the deciding words of the contrast set, and with one seed.
     steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
-    return [*steps, _release_command(recipe, rated[1])]
+    return [*steps, _release_command(recipe)]
 
 
 def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
@@ -274,15 +274,15 @@ def _contrastive_stages(
     return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
 
 
-def _release_command(recipe: Recipe, rated: str) -> list[str]:
-    """Return the command that makes the released model folder; the score scale is fitted to `rated`."""
+def _release_command(recipe: Recipe) -> list[str]:
+    """Return the command that makes the released model folder."""
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
     runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _HEAD))]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
-    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
+    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():

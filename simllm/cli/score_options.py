@@ -167,10 +167,10 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="the score: similarity (the default), or the probability that both texts have the same meaning",
     )  # fmt: skip
     score.add_argument(
-        "--scale", choices=("raw", "percentile", "rating"),
-        help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
-        "the model was calibrated on (the included one: 1 to 5)",
-    )  # fmt: skip
+        "--scale",
+        choices=("raw", "percentile"),
+        help="raw (the default), or percentile among random pairs",
+    )
     score.add_argument(
         "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
     )  # fmt: skip

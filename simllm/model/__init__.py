@@ -7,7 +7,7 @@ The modules share these words and letters:
 - The meaning head is a small network that reads hidden states of two texts and predicts whether the texts
   have the same meaning. Its output is the logit of this probability. Its first layer, `project`, needs one
   text only, and is therefore applied once for each text.
-- A calibration maps the score of a text pair to a percentile and to an expected human rating.
+- A calibration maps the score of a text pair to a percentile among random pairs.
 - An engine is an encoder that is prepared for scoring in one of three modes.
 - A mask is true for tokens that are not padding.
 - A hash is the first 12 hex digits of a SHA-256.

@@ -288,7 +288,7 @@ class ModelInfo:
         pooling: The name of the pooling that the model was trained with.
         similarity: The name of the similarity that the model was trained with.
         provenance: Facts about the training, such as configuration, date and hardware.
-        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        calibration: The map from scores to percentiles; None if there is none.
         meaning: Shape and calibration of the meaning head; None if the model has no such head.
     """
 
@@ -339,7 +339,7 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
     config = ModelConfig.load(folder / CONFIG)
     info = ModelInfo()
     if (folder / INFO).is_file():
-        info = build(ModelInfo, read_json(folder / INFO), str(folder / INFO))
+        info = _read_info(folder / INFO)
     tokenizer = Tokenizer.load(folder / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
         raise InputError(
@@ -351,6 +351,15 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
     update_hash(digest, [folder / CONFIG, *stored])
     head, head_hash = _load_head(folder, info, config)
     return SavedModel(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
+
+
+def _read_info(file: Path) -> ModelInfo:
+    """Read a `simllm.json`, without the map to human ratings that version 0.2 stored."""
+    values = read_json(file)
+    if isinstance(scale := values.get("calibration"), dict):
+        for key in ("scores", "ratings", "low", "high"):
+            scale.pop(key, None)
+    return build(ModelInfo, values, str(file))
 
 
 def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:

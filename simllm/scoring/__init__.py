@@ -12,7 +12,7 @@ Terms:
 - A *scorer* takes 2n tokenized texts: first the n candidates, then their n references.
 - The *meaning head* is a network that compares the tokens of two texts. It estimates the probability that
   both have the same meaning, which is called `same`; `same` is None where there is no head.
-- The *calibration* maps scores to percentiles and expected human ratings.
+- The *calibration* maps scores to percentiles among random pairs.
 - `no_scores` is a metric's `Scores` for an empty list of pairs. Copies of it get the scores of pairs, and
   keep its signature and calibration.
 """

@@ -29,7 +29,7 @@ def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float
     return (scores >= SIMILAR) & (same < DOUBTFUL)
 
 
-SCALES = ("raw", "percentile", "rating", "same")
+SCALES = ("raw", "percentile", "same")
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -47,7 +47,7 @@ class Scores:
         truncated: Number of texts that are longer than the model's longest input.
         deduplicated: Number of texts that were not encoded because they are equal to an earlier text.
         signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
-        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        calibration: The map from scores to percentiles; None if there is none.
         same: (n,) probabilities that the two texts have the same meaning; None if the model cannot estimate
             them.
         warnings: What changes how the scores are read, such as the number of truncated texts.
@@ -74,20 +74,9 @@ class Scores:
 
         A random pair has two different texts, chosen at random from a corpus. InputError without calibration.
         """
-        return self._calibrated().percentile(self.values)
-
-    @property
-    def ratings(self) -> NDArray[np.float64]:
-        """(n,) expected human ratings, predicted from the scores; InputError without calibration."""
-        return self._calibrated().rating(self.values)
-
-    @property
-    def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n,) lower and (n,) upper bounds of 90% prediction intervals; InputError without calibration.
-
-        About 90% of the human ratings of pairs with the same score lie within the interval.
-        """
-        return self._calibrated().interval(self.values)
+        if self.calibration is None:
+            raise InputError("no calibration: the model folder has none for this pooling and similarity")
+        return self.calibration.percentile(self.values)
 
     @property
     def changed(self) -> NDArray[np.bool_]:
@@ -115,8 +104,7 @@ class Scores:
 
         Args:
             scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that score
-                lower; `rating` for the expected human rating; or `same` for the probability that the two
-                texts have the same meaning.
+                lower; or `same` for the probability that the two texts have the same meaning.
 
         Returns:
             (n,) values on this scale.
@@ -132,12 +120,7 @@ class Scores:
                     "no meaning head: the model folder has none, or tokens are matched one by one"
                 )
             return self.same
-        return self.values if scale == "raw" else self.percentiles if scale == "percentile" else self.ratings
-
-    def _calibrated(self) -> ScoreScale:
-        if self.calibration is None:
-            raise InputError("no calibration: the model folder has none for this pooling and similarity")
-        return self.calibration
+        return self.values if scale == "raw" else self.percentiles
 
 
 def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:

@@ -77,7 +77,6 @@ class ScoreTable:
         self.columns = [
             *(["id"] if with_ids else []),
             "score",
-            *(["low", "high"] if scale == "rating" else []),
             *(["same"] if self.with_same else []),
             "candidate",
             "reference",
@@ -87,8 +86,6 @@ class ScoreTable:
     def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
         """Return n rows of cells for n pairs: (candidate, reference), or (candidate, reference, id)."""
         columns = [scores.on(self.scale)]
-        if self.scale == "rating":
-            columns += scores.rating_intervals
         if self.with_same:
             columns.append(scores.on("same"))
         notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]

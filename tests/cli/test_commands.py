@@ -191,7 +191,7 @@ BAD = [
     (("score", "a", "b", "-o", ""), "argument -o/--output: expected a file name, not an empty text"),
     (("score", "a", "b", "--mode", "plain"), "--mode: invalid choice: 'plain' (choose from 'exact', 'fast')"),
     (("score", "a", "b", "--on-long", "cut"), "argument --on-long: invalid choice: 'cut'"),
-    (("score", "a", "b", "--scale", "x"), "invalid choice: 'x' (choose from 'raw', 'percentile', 'rating')"),
+    (("score", "a", "b", "--scale", "x"), "invalid choice: 'x' (choose from 'raw', 'percentile')"),
     (
         ("score", "a", "b", "--frequencies", "table.json"),
         "frequencies go with a similarity of precision, rec",

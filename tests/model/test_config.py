@@ -7,13 +7,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
 from simllm.model.config import ModelConfig, ScoreScale
 from tests.command import run
 from train.release import calibrate
-from train.release.calibrate import fit
 
 
 def test_model_config_is_saved_and_loaded_unchanged(small_config, tmp_path):
@@ -39,28 +37,10 @@ def test_invalid_model_config_is_an_error(small_config, tmp_path, change, messag
         ModelConfig.load(file)
 
 
-def test_percentiles_and_ratings_by_hand():
-    calibration = ScoreScale((-1.0, 0.0, 0.5), (0.0, 1.0), (1.0, 5.0), (1.0, 4.0), (2.0, 5.0), "nothing")
+def test_percentiles_by_hand():
+    calibration = ScoreScale((-1.0, 0.0, 0.5), "nothing")
     scores = np.array([-1.0, -0.5, 0.25, 0.9])
     assert calibration.percentile(scores) == pytest.approx([0, 25, 75, 100])
-    assert calibration.rating(scores) == pytest.approx([1, 1, 2, 4.6])
-    low, high = calibration.interval(np.array([0.5]))
-    assert (low[0], high[0]) == (2.5, 3.5)
-
-
-def test_isotonic_fit_equals_scikit_learn():
-    draw = np.random.default_rng(0)
-    scores = draw.uniform(-1, 1, 630)
-    rated = np.clip(np.round(3 + 2 * scores + draw.normal(0, 1, 630)), 1, 5)
-    made = fit(draw.normal(0, 0.1, 5000), scores, rated, "drawn")
-    groups = np.sort(scores).reshape(21, 30).mean(1)
-    means = rated[np.argsort(scores)].reshape(21, 30).mean(1)
-    assert made.ratings == pytest.approx(IsotonicRegression().fit_transform(groups, means), abs=1e-4)
-    low, high = made.interval(scores)
-    assert np.mean((rated >= np.floor(low)) & (rated <= np.ceil(high))) > 0.9
-    assert made.percentile(np.array([0.0]))[0] == pytest.approx(50, abs=3)
-    with pytest.raises(InputError, match="15 rated pairs are too few"):
-        fit(scores, scores[:15], rated[:15], "")
 
 
 @pytest.fixture(scope="module")
@@ -68,36 +48,36 @@ def calibrated(model_folder, comments, tmp_path_factory):
     folder = tmp_path_factory.mktemp("calibrated")
     shutil.copytree(model_folder, folder / "model")
     (folder / "comments.txt").write_text("".join(" ".join(c.split()) + "\n" for c in comments[:300]))
-    rows = [
-        {"candidate": c, "reference": comments[i % 7], "rating": 1 + i % 5}
-        for i, c in enumerate(comments[:100])
-    ]
-    (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--comments", folder / "comments.txt", "--ratings", folder / "rated.jsonl")
-    command = ["train.release.calibrate", *map(str, (folder / "model", *options))]
+    command = ["train.release.calibrate", str(folder / "model"), "--comments", str(folder / "comments.txt")]
     with mock.patch.object(sys, "argv", command):
         assert calibrate.main() == 0
     return folder / "model"
 
 
-def test_calibrated_model_gives_percentiles_and_ratings(calibrated, model_folder, comments):
+def test_calibrated_model_gives_percentiles(calibrated, model_folder, comments):
     scores = SimLLM(calibrated).score(comments[:50], comments[50:100])
     assert scores.values == pytest.approx(SimLLM(model_folder).score(comments[:50], comments[50:100]).values)
     assert 20 < np.median(scores.percentiles) < 80  # these are random pairs
-    low, high = scores.rating_intervals
-    assert ((low <= scores.ratings) & (scores.ratings <= high)).all()
-    options = ("adds two", "gets the name", "--model", calibrated)
-    header, row = run("score", *options, "--scale", "rating").stdout.splitlines()
-    assert header.split("\t")[:3] == ["score", "low", "high"]
-    assert 1 <= float(row.split("\t")[0]) <= 5
-    percentile = run("score", *options, "--scale", "percentile").stdout.splitlines()[1].split("\t")[0]
-    assert 0 <= float(percentile) <= 100
+    done = run("score", "adds two", "gets the name", "--model", calibrated, "--scale", "percentile")
+    header, row = (line.split("\t") for line in done.stdout.splitlines())
+    assert header == ["score", "candidate", "reference"]
+    expected = SimLLM(calibrated).score(["adds two"], ["gets the name"]).percentiles[0]
+    assert float(row[0]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_map_to_ratings_of_version_0_2_is_ignored(calibrated, tmp_path):
+    """A folder that 0.2 calibrated loads, and calibrates with the same percentiles."""
+    folder = shutil.copytree(calibrated, tmp_path / "model")
+    info = json.loads((folder / "simllm.json").read_text())
+    info["calibration"] |= {"scores": [0, 1], "ratings": [1, 5], "low": [1, 4], "high": [2, 5]}
+    (folder / "simllm.json").write_text(json.dumps(info))
+    assert SimLLM(folder).calibration == SimLLM(calibrated).calibration
 
 
 def test_uncalibrated_model_gives_a_clear_error(calibrated, model_folder):
     assert SimLLM(calibrated, pooling="cls").calibration is None
-    done = run("score", "a", "b", "--model", model_folder, "--scale", "rating")
+    done = run("score", "a", "b", "--model", model_folder, "--scale", "percentile")
     assert done.returncode == 2
     assert "no calibration" in done.stderr
-    with pytest.raises(InputError, match="low must be two or more values that do not decrease"):
-        ScoreScale((0.0, 1.0), (0.0, 1.0), (1.0, 5.0), (4.0, 1.0), (2.0, 5.0), "nothing")
+    with pytest.raises(InputError, match="random must be two or more values that do not decrease"):
+        ScoreScale((1.0, 0.0), "nothing")

@@ -214,8 +214,7 @@ def meaning(**values):
 
 
 def scale(**values):
-    knots = {key: [0.0, 1.0] for key in ("random", "scores", "ratings", "low", "high")} | {"fitted_on": ""}
-    return change_json("simllm.json", calibration=knots | values)
+    return change_json("simllm.json", calibration={"random": [0.0, 1.0], "fitted_on": ""} | values)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,8 @@ def scale(**values):
         (meaning(intercept=-(10**18)), "and intercept between"),
         (meaning(head={"width": 2**28}), "width must be at most 8,192"),
         (scale(random=[0.5, 0.1]), "random must be two or more values that do not decrease"),
-        (scale(low=[0.5, 2.0]), "low must not be above high"),
+        (scale(random=[0.5]), "random must be two or more values that do not decrease"),
+        (scale(knots=[0.5]), r"unknown key calibration\.knots"),
         (
             change_json("simllm.json", provenance={"a": json.loads("[" * 120 + "]" * 120)}),
             "nested too deeply",

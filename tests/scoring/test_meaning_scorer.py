@@ -215,7 +215,7 @@ def test_table_of_a_model_without_a_head_is_unchanged(model_folder, pair_file):
         (["--measure", "same"], "no meaning head"),
         (["--measure", "same", "--scale", "percentile"], "--measure same is a probability"),
         (["--measure", "same", "--metrics", "jaccard"], "--measure does not go with --metrics"),
-        (["--scale", "same"], "--scale: invalid choice: 'same' (choose from 'raw', 'percentile', 'rating')"),
+        (["--scale", "same"], "--scale: invalid choice: 'same' (choose from 'raw', 'percentile')"),
         (["--measure", "sameness"], "invalid choice"),
     ],
 )

@@ -144,7 +144,7 @@ def test_model_folder_of_a_user_is_unchanged(call, model_folder, inputs, monkeyp
         (model / ".simllm").write_text(json.dumps(marker))
     before = content(model)
     monkeypatch.setattr(calibrate, "SimLLM", None)  # the folder is refused before the work
-    done = call(calibrate, model, "--comments", inputs / "texts.txt", "--ratings", inputs / "none.jsonl")
+    done = call(calibrate, model, "--comments", inputs / "texts.txt")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "not written by simllm" in done.stderr
     assert content(model) == before
@@ -157,7 +157,7 @@ def test_too_few_labelled_pairs_leave_the_model_unchanged(call, model_folder, in
     model = shutil.copytree(model_folder, inputs / "model")
     before = content(model)
     (inputs / "labelled.jsonl").write_text('{"a": "x y", "b": "x z", "label": "same", "set": "paws"}\n')
-    files = ("--comments", inputs / "texts.txt", "--ratings", inputs / "rated.jsonl")
+    files = ("--comments", inputs / "texts.txt")
     done = call(calibrate, model, *files, "--labelled", inputs / "labelled.jsonl")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "labelled.jsonl: too few pairs" in done.stderr

@@ -2,7 +2,7 @@
 
 Terms of this package:
 
-- score scale: converts a score to a percentile among random pairs, and to an expected human rating.
+- score scale: converts a score to a percentile among random pairs.
 - golden scores: the expected scores of fixed text pairs, which `simllm selftest` compares with new ones.
 - figures: measured values by name, as `measure` returns them.
 - dev criterion: the mean of a model's figures on dev data, in its provenance; higher is better. (Training

@@ -6,7 +6,7 @@ r"""Make the released model folder: half-precision weights, score scale, logs, a
 List the folders of the training runs in the order in which they trained. The model of the last run is
 released. The file after `--notes` is appended to the model card. The file after `--centre` has comments;
 embeddings are shifted so that the mean embedding of these comments is 0. The score scale, which converts a
-score to a percentile and to an expected human rating, needs the option `--calibrate`.
+score to a percentile, needs the option `--calibrate`.
 
 After `--seeds`, list runs that repeat the last run with other random seeds. The last run and these runs are
 then compared by the dev criterion. Here, it is the mean of their figures on dev data, so a higher value is
@@ -35,8 +35,8 @@ def main() -> int:
         help="comments, one per line; embeddings are shifted so that their mean is 0",
     )  # fmt: skip
     parser.add_argument(
-        "--calibrate", type=Path, nargs=2, metavar=("COMMENTS", "RATINGS"),
-        help="held-out comments and rated pairs for the score scale (see train.release.calibrate)",
+        "--calibrate", type=Path, metavar="COMMENTS",
+        help="held-out comments for the score scale (see train.release.calibrate)",
     )  # fmt: skip
     parser.add_argument(
         "--calibrate-meaning", type=Path, metavar="FILE",

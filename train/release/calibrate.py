@@ -1,10 +1,10 @@
-"""Calibrate a model: fit the scale that converts a score to a percentile and to an expected human rating.
+"""Calibrate a model: fit the scale that converts a score to a percentile.
 
-    python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
+    python -m train.release.calibrate my/model --comments held-out.txt
 
 The percentile of a score is the share of random pairs of comments that score lower. The file `held-out.txt`
-has one comment per line, and the model must not have been trained on these comments. Do not report results on
-the ratings that the scale is fitted to. The scale is written into the model folder's `simllm.json`.
+has one comment per line, and the model must not have been trained on these comments. The scale is written
+into the model folder's `simllm.json`.
 
 A model may have a meaning head, which predicts the probability that two texts have the same meaning. With
 `--labelled`, these probabilities are calibrated as well.
@@ -18,11 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.evaluation import ratings
 from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.metric import SimLLM
@@ -35,8 +33,8 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
-_PAIRS, _KNOTS = 10_000, 21  # random pairs of comments; most knots of the map from scores to ratings
-_FEWEST = 20  # labelled pairs of each label, or rated pairs
+_PAIRS = 10_000  # random pairs of comments
+_FEWEST = 20  # labelled pairs of each label
 
 
 def main() -> int:
@@ -44,7 +42,6 @@ def main() -> int:
     parser = make_parser("train.release.calibrate", __doc__)
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
-    parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out_pairs")
     parser.add_argument(
         "--items", metavar="FILES", help="with --labelled: meaning items; the held-out tenth is used"
@@ -52,29 +49,23 @@ def main() -> int:
     return run_command(parser, _calibrate)
 
 
-def _calibrate(model: Path, comments: Path, ratings: Path, labelled: Path | None, items: str | None) -> None:
+def _calibrate(model: Path, comments: Path, labelled: Path | None, items: str | None) -> None:
     # All files are read first, because a wrong file must leave the model as it was.
     pairs = meaning_test_pairs(comments, labelled, items) if labelled else None
-    calibrate(model, comments, ratings)
+    calibrate(model, comments)
     if labelled and pairs:
         calibrate_meaning(model, pairs, labelled.name)
 
 
-def calibrate(folder: Path, comments: Path, rated: Path) -> None:
-    """Fit the score scale of a model, and write it into the model folder.
-
-    `comments` has held-out comments, one per line; `rated` has rated text pairs as for `simllm evaluate`.
-    """
+def calibrate(folder: Path, comments: Path) -> None:
+    """Fit the score scale of a model to held-out comments, one per line, and write it into the folder."""
     OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
     texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
-    people = ratings.load(rated)
-    calibration = fit(
-        _random_scores(metric, texts),
-        metric.score(people.candidates, people.references).values,
-        people.values,
-        f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
-    )
+    random = _random_scores(metric, texts)
+    # A thousandth of the random pairs between two neighbouring values.
+    quantiles = np.quantile(random, np.linspace(0, 1, 1001)).round(5).tolist()
+    calibration = ScoreScale(tuple(quantiles), f"{_PAIRS:,} random pairs of {comments.name}")
     info = replace(metric.model.info, calibration=calibration)
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(info))
 
@@ -88,37 +79,6 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:
     # A shift by 1 to n - 1 never pairs a text with itself.
     second = (first + random.integers(1, len(texts), size=_PAIRS)) % len(texts)
     return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
-
-
-def fit(random: Floats, scores: Floats, rated: Floats, fitted_on: str) -> ScoreScale:
-    """Fit a score scale to (k,) scores of random pairs, and to (n,) scores of pairs with their (n,) ratings.
-
-    The rated pairs are sorted by score and split into groups. Isotonic regression makes the mean, the 5% and
-    the 95% quantile of the groups' ratings rise with the score. `fitted_on` describes the data.
-    """
-    # Ten or more pairs a group, so that its quantiles mean something.
-    groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
-    if len(groups) < 2:
-        raise InputError(f"{len(scores)} rated pairs are too few to calibrate on; expected {_FEWEST} or more")
-    curves = [
-        isotonic_regression([measure(rated[group]) for group in groups]).x
-        for measure in (np.mean, lambda r: np.quantile(r, 0.05), lambda r: np.quantile(r, 0.95))
-    ]
-    mean, low, high = (_rounded(curve) for curve in curves)
-    knots = _rounded(np.array([scores[group].mean() for group in groups]))
-    return ScoreScale(
-        # A thousandth of the random pairs between two neighbouring values.
-        _rounded(np.quantile(random, np.linspace(0, 1, 1001))),
-        knots,
-        mean,
-        low,
-        high,
-        fitted_on,
-    )
-
-
-def _rounded(values: Floats) -> tuple[float, ...]:
-    return tuple(round(value, 5) for value in values.tolist())
 
 
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:

@@ -36,7 +36,7 @@ class Release:
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
         centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
-        calibrate: Held-out comments, and text pairs with human ratings; None: no score scale.
+        calibrate: Held-out comments; None: no score scale.
         calibrate_meaning: Held-out labelled pairs for the meaning head; needs `calibrate`.
         held_out: The run of the control model.
         seeds: Runs like the last of `runs`, with other random seeds. Of all these, the run with the highest
@@ -49,7 +49,7 @@ class Release:
     notes: Path
     config: Path
     centre: Path | None = None
-    calibrate: Sequence[Path] | None = None
+    calibrate: Path | None = None
     calibrate_meaning: Path | None = None
     held_out: Path | None = None
     seeds: Sequence[Path] = ()
@@ -83,9 +83,9 @@ def write_release(release: Release) -> None:
     with OutputFolder(release.out, saved_model.CONTENT).replacing() as candidate:
         write_model(run, candidate)
         if release.calibrate:
-            calibrate(candidate, *release.calibrate)
+            calibrate(candidate, release.calibrate)
             if release.calibrate_meaning:
-                pairs = meaning_test_pairs(release.calibrate[0], release.calibrate_meaning, config.items)
+                pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():

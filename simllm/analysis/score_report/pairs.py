@@ -128,7 +128,7 @@ class ScoredPairs:
         same: The (n,) probabilities of the same meaning of each column that has them.
         changed: (n,) bool for each column in `same`, true for a changed pair.
         truncated: Number of texts that are longer than the model's longest input.
-        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        calibration: The map from scores to percentiles; None if there is none.
         ids: n identifiers of the pairs; None if the user named no field with ids.
         groups: The n values of each field.
         changed_by: The changing words of each explained pair: `changed_by[column][i]`.

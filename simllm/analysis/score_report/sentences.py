@@ -225,7 +225,7 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare a single system with unrelated texts and human ratings, if calibrated."""
+    """Write sentences that compare a single system with unrelated texts, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
@@ -241,25 +241,21 @@ def _on_the_scale(scored: ScoredPairs) -> list[str]:
     return [
         f"The mean is above {_percentile_of_mean(scale, scored.main)} of the scores of unrelated texts.",
         unrelated,
-        f"On average, people would rate the similarity {scale.rating(scored.main).mean():.1f} "
-        f"(estimated on a scale {_rating_range(scale)}).",
     ]
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare each system with unrelated texts and human ratings, if calibrated."""
+    """Write sentences that compare each system with unrelated texts, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
     return [
         *(
             f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of unrelated "
-            f"texts. The estimated human rating is {scale.rating(values).mean():.1f}. "
-            f"{_count_below(values, bar)} below {format_number(bar)}."
+            f"texts. {_count_below(values, bar)} below {format_number(bar)}."
             for name, values in scored.scores.items()
         ),
         f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
-        f"The estimated ratings are those of the similarity by people, on a scale {_rating_range(scale)}.",
     ]
 
 
@@ -275,11 +271,6 @@ def _count_below(values: Floats, bar: float) -> str:
     if low == 0:
         return "No pair scores"
     return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
-
-
-def _rating_range(scale: ScoreScale) -> str:
-    """Describe the range of predicted human ratings, such as "from 1.0 to 5.0"."""
-    return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
 
 
 def _share(count: int, n: int) -> str:

@@ -105,11 +105,9 @@ def test_the_scores_of_each_system_are_put_into_words(default_metric):
     sentences = items(render_report(run, "", compare_scores(scores)))
     assert sentences[0].startswith("good has the highest mean score")
     assert "No pair scores below ." in sentences[1]
-    rating = scale.rating(scores["bad"]).mean()
     assert sentences[1].startswith("good: the mean is above 99.9% of the scores of unrelated texts.")
-    assert f"The estimated human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
+    assert "% of the scores of unrelated texts. 2 pairs (67%) score below ." in sentences[2]
     assert sentences[3].startswith("95% of unrelated texts score below .")
-    assert f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}" in sentences[4]
 
 
 def test_a_sentence_counts_the_pairs_that_may_be_unrelated(default_metric):

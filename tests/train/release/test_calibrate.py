@@ -2,7 +2,6 @@ import json
 import shutil
 
 import pytest
-import yaml
 from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
@@ -13,7 +12,7 @@ from train.release.calibrate import meaning_test_pairs
 
 
 @pytest.mark.slow
-def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):
+def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, items, tmp_path):
     model, opposite = (shutil.copytree(head_folder, tmp_path / name) for name in ("model", "opposite"))
     weights = load_file(model / HEAD)  # random ones, which say the opposite of the labels
     weights |= {name: -weights[name] for name in ("logit.weight", "logit.bias")}
@@ -26,8 +25,7 @@ def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, s
         for verb, label in (("open", "same"), ("closes", "different"))
     ]
     labelled.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rated = yaml.safe_load(sets.read_text())["rated"][0]
-    files = ("--comments", comments, "--ratings", rated, "--labelled", labelled, "--items", items)
+    files = ("--comments", comments, "--labelled", labelled, "--items", items)
     done = call(calibrate, model, *files)
     assert done.returncode == 0, done.stderr
     refused = call(calibrate, opposite, *files)

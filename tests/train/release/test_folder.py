@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
@@ -52,8 +51,7 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     run, out = runs[0], tmp_path / "released"
     (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
     comments = tmp_path / "comments.txt"
-    rated = yaml.safe_load((tmp_path / "measure.yaml").read_text())["rated"][0]
-    done = release([run], out, "--centre", comments, "--calibrate", comments, rated, "--held-out", run)
+    done = release([run], out, "--centre", comments, "--calibrate", comments, "--held-out", run)
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
     assert card.endswith("## Notes\n\nOf mine.\n")
@@ -67,9 +65,7 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
     assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
     assert (out / "log-1-run.jsonl").is_file()
-    assert (
-        SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt; 60 ratings of rated.jsonl"
-    )
+    assert SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt"
     assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
 
 
@@ -85,8 +81,7 @@ def test_earlier_release_is_kept_if_a_step_fails(release, runs, tmp_path):
     assert release([runs[0]], out).returncode == 0
     before = content(out)
     (tmp_path / "few.txt").write_text("adds two lists\n")
-    rated = tmp_path / "set" / "rated.jsonl"
-    done = release([runs[1]], out, "--calibrate", tmp_path / "few.txt", rated)
+    done = release([runs[1]], out, "--calibrate", tmp_path / "few.txt")
     assert (done.returncode, done.stderr) == (2, "error: expected two or more different comments\n")
     assert content(out) == before
     assert not list(tmp_path.glob(".*"))
