@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
@@ -188,6 +189,16 @@ _SOMETIMES = """
 etc inc ltd co jr sr st a.m p.m u.s max min num nos ed p ch ca def param params arg args ex ref refs spec
 """
 _never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text with paragraphs, which empty lines divide."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        rest = paragraph.strip()
+        while rest:
+            sentence = first_sentence(rest)
+            yield sentence
+            rest = rest[len(sentence) :].lstrip()
 
 
 def first_sentence(paragraph: str) -> str:

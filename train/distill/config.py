@@ -25,12 +25,16 @@ class TextsConfig:
     # Share of the groups that get variants.
     variants: float = 0.0
     max_words: int = 40  # groups with a longer text are left out
+    # Whether every sentence of a text becomes a group of its own.
+    sentences: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise InputError(f"limit must be positive, not {self.limit}")
         if not 0 <= self.variants <= 1 or self.max_words < 1:
             raise InputError("variants must be from 0 to 1, max_words positive")
+        if self.sentences and len(self.fields) > 1:
+            raise InputError("sentences: expected one field, or plain lines")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
 from train.corpus import decontaminate
+from train.corpus.comments import split_sentences
 from train.corpus.deduplicate import identity
 from train.corpus.sources import match_files, select_rows
 from train.distill.config import ImitationConfig, TextsConfig
@@ -98,7 +99,8 @@ def gather(
         for source in sources:
             new_groups = [group for group in _read(source) if not _all_seen(group, seen)]
             if not new_groups:
-                raise InputError(f"texts {source.source!r}: no text is left")
+                fields = f" in the fields {', '.join(source.fields)}" if source.fields else ""
+                raise InputError(f"texts {source.source!r}: no text is left{fields}")
             order = random.permutation(len(new_groups))
             kept = 0
             for number in order:
@@ -123,15 +125,20 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the groups of one source, cleaned: the fields of a JSON line, or a line of plain text."""
+    """Yield the groups of one source, cleaned: the fields of a JSON line, a line of plain text, or a sentence
+    of one of them. JSON lines that lack a field are left out.
+    """
     if source.fields:
-        groups = (
-            tuple(clean(text_under(row, name, where)) for name in source.fields)
+        raw = (
+            tuple(text_under(row, name, where) for name in source.fields)
             for where, row in select_rows(source.source, source.only, source.leave_out)
+            if all(name in row for name in source.fields)
         )
     else:
-        groups = ((clean(text),) for file in match_files(source.source) for _, text in read_lines(file))
-    for group in groups:
+        raw = ((text,) for file in match_files(source.source) for _, text in read_lines(file))
+    if source.sentences:
+        raw = ((sentence,) for (text,) in raw for sentence in split_sentences(text))
+    for group in (tuple(map(clean, texts)) for texts in raw):
         if all(text and text.count(" ") < source.max_words for text in group):
             yield group
 

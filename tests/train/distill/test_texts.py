@@ -71,6 +71,22 @@ def test_rows_are_chosen_by_their_values(sources, tmp_path):
         gathered(tmp_path, pairs(sources, only={"from": ("nobody",)}))
 
 
+def test_sentences_become_groups_of_their_own(tmp_path):
+    rows = [
+        {"description": "Opens the file, e.g. for reading. It must exist.\n\nReturns a handle"},
+        {"summary": "a row without a description"},
+        {"description": "It must exist!"},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    described = {"source": str(tmp_path / "rows.jsonl"), "fields": ("description",)}
+    groups = gathered(tmp_path, TextsConfig(**described, sentences=True, max_words=12))
+    expected = [("it must exist .",), ("opens the file , e . g . for reading .",), ("returns a handle",)]
+    assert sorted(groups) == expected
+    assert len(gathered(tmp_path, TextsConfig(**described))) == 2
+    with pytest.raises(InputError, match="sentences: expected one field"):
+        TextsConfig(source="pairs.jsonl", fields=("a", "b"), sentences=True)
+
+
 def test_excluded_texts_are_left_out(tmp_path):
     """Excluded texts are left out even where they arise as rewordings or meaning changes of other texts."""
     (tmp_path / "plain.txt").write_text("gets the name\nopens the file\nadds a value\n")
@@ -120,7 +136,7 @@ def test_held_out_words_are_not_used(tmp_path):
     ("options", "message"),
     [
         ({"source": "nothing-there.txt"}, "no such file"),
-        ({"source": "{pairs}", "fields": ("a", "c")}, r'pairs\.jsonl, line 1: expected a text under "c"'),
+        ({"source": "{pairs}", "fields": ("a", "c")}, r"pairs\.jsonl'?: no text is left in the fields a, c"),
         ({"source": "{pairs}", "fields": ("a",), "max_words": 1}, "no text is left"),
     ],
 )
