@@ -4,8 +4,9 @@
 
 The command fetches the data sets for training and evaluation into `data`, or into the folder that the
 environment variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for
-training) and configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision. Repositories
-that exist there are not changed. `--teachers` is the folder with the two teachers (larger models whose
+training), configs/more_repositories.tsv (for the last training of the encoder) and
+configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision. Repositories that exist
+there are not changed. `--teachers` is the folder with the two teachers (larger models whose
 embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the
 command prints and runs one step after the other. Rerun the same command to resume: finished trainings are not
 repeated. All steps take an estimated fourteen hours on two cores.
@@ -34,7 +35,8 @@ _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl
 _RATED = ("haque2022", "shen2021_leclair")
 # Outputs of the steps, with the names that the configurations use.
 _RUNS = Path("runs")
-_CORPUS, _UNSEEN, _DISTILLED = _RUNS / "repositories", _RUNS / "unseen-repositories", _RUNS / "distill"
+_CORPUS, _MORE, _UNSEEN = _RUNS / "repositories", _RUNS / "more", _RUNS / "unseen-repositories"
+_DISTILLED = _RUNS / "distill"
 _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
@@ -43,7 +45,7 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
 # seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
-_TRIPLETS, _AVERAGE, _HEAD = "triplets", "average", "head"
+_TRIPLETS, _AVERAGE, _LONGER, _HEAD = "triplets", "average", "longer", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -121,26 +123,24 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
-    for folder in (_CORPUS, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
+    for folder in (_CORPUS, _MORE, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         # A folder of something else must stop the recipe now, not after hours.
         OutputFolder(folder).check()
     lists = [
-        read_repositories(Path("configs", name)) for name in ("repositories.tsv", "unseen_repositories.tsv")
+        read_repositories(Path("configs", f"{prefix}repositories.tsv")) for prefix in ("", "more_", "unseen_")
     ]
     data = str(recipe.data or data_root())
     # Refuses outdated files before the first step.
-    remaining_commands(recipe, data, [], [])
+    remaining_commands(recipe, data, [], [], [])
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
-    trees, unseen_trees = (
-        [fetch_repository(recipe.trees, *entry, recipe.host) for entry in entries] for entries in lists
-    )
-    for command in remaining_commands(recipe, data, trees, unseen_trees):
+    trees = [[fetch_repository(recipe.trees, *entry, recipe.host) for entry in entries] for entries in lists]
+    for command in remaining_commands(recipe, data, *trees):
         _run(command, data)
 
 
@@ -174,7 +174,7 @@ def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
 
 
 def remaining_commands(
-    recipe: Recipe, data: str, trees: list[Path], unseen_trees: list[Path]
+    recipe: Recipe, data: str, trees: list[Path], more_trees: list[Path], unseen_trees: list[Path]
 ) -> list[list[str]]:
     """Return the commands that are still needed, in order: for each, the module and its arguments.
 
@@ -185,11 +185,15 @@ def remaining_commands(
     wordnet, train = str(recipe.wordnet), str(_TRAIN)
     pairs = "train.contrastive.wordnet_pairs"
     steps = []
-    if not (_CORPUS / "corpus.json").is_file():
-        built = ["train.corpus", "build", *map(os.fspath, trees), "--installed-python"]
-        steps.append([*built, "--exclude", *rated, "--out", str(_CORPUS)])
-    if not (_UNSEEN / "corpus.json").is_file():
-        steps.append(["train.corpus", "build", *map(os.fspath, unseen_trees), "--out", str(_UNSEEN)])
+    without_rated = ["--exclude", *rated]
+    for corpus, sources, options in (
+        (_CORPUS, trees, ["--installed-python", *without_rated]),
+        (_MORE, more_trees, without_rated),
+        (_UNSEEN, unseen_trees, []),
+    ):
+        if not (corpus / "corpus.json").is_file():
+            built = ["train.corpus", "build", *map(os.fspath, sources), *options]
+            steps.append([*built, "--out", str(corpus)])
     if not _GLOSSES.exists():
         steps.append(["train.distill.wordnet_glosses", wordnet, str(_GLOSSES)])
     if not _HELD_OUT_PAIRS.exists():
@@ -230,7 +234,9 @@ def _contrastive_stages(
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
     the `teacher`. This stage has `rounds` rounds of `seeds` runs, whose weights are averaged.
 
-    4. The meaning head alone is trained, from the weights of the head of the second stage.
+    4. The encoder imitates the `teacher` on many more texts, beside triplets.
+
+    5. The meaning head alone is trained, from the weights of the head of the second stage.
 
     `suffix` is that of the folders, and `wordnet` the file of text pairs from WordNet.
     """
@@ -270,6 +276,10 @@ def _contrastive_stages(
             start = _RUNS / (_round_name(_AVERAGE, number) + suffix)
             commands.append(_mix(runs[0].name, start.name, others, len(others) / (len(others) + 1)))
         averages.append(start)
+    longer = _RUNS / (_LONGER + suffix)
+    changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"out={longer}"]
+    commands.append([train, "configs/longer.yaml", *more, *changed])
+    start = longer / "model"
     head = [*_HEAD_ONLY, f"model={start}", f"meaning.start={_RUNS / mixed_2}"]
     return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
 
@@ -279,7 +289,7 @@ def _release_command(recipe: Recipe) -> list[str]:
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
-    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _HEAD))]
+    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _HEAD))]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]

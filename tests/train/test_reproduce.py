@@ -26,7 +26,7 @@ from train.release.measure import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config import load
 
-STAGES = ("distill", "meaning", "items", "triplets", "measure")
+STAGES = ("distill", "meaning", "items", "triplets", "longer", "measure")
 
 
 def git(folder, *arguments):
@@ -72,10 +72,12 @@ def test_missing_revision_leaves_no_files(tmp_path):
 
 def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
+    more = read_repositories(ROOT / "configs" / "more_repositories.tsv")
     unseen = read_repositories(ROOT / "configs" / "unseen_repositories.tsv")
     assert len(named) > 10
-    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named + unseen)
-    assert not dict(named).keys() & dict(unseen).keys()
+    assert len(more) > 50
+    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named + more + unseen)
+    assert len(dict(named + more + unseen)) == len(named + more + unseen)
     done = call(reproduce, "--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -85,48 +87,49 @@ def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
 def test_every_step_of_the_recipe_can_be_started(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
-    steps = remaining_commands(recipe, "data", [tmp_path / "tree"], [tmp_path / "unseen"])
+    steps = remaining_commands(recipe, "data", *([tmp_path / name] for name in ("tree", "more", "unseen")))
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
         "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
     built = [step for step in steps if step[:2] == ["train.corpus", "build"]]
-    assert [step[2] for step in built] == [str(tmp_path / "tree"), str(tmp_path / "unseen")]
+    assert [step[2] for step in built] == [str(tmp_path / name) for name in ("tree", "more", "unseen")]
     unseen = load(MeasureConfig, ROOT / "configs" / "measure.yaml", []).unseen_comments
-    assert Path(unseen).parent == Path(built[1][-1])
+    assert Path(unseen).parent == Path(built[2][-1])
     (distill,) = (step for step in steps if step[0] == "train.distill")
     distilled = load(DistillConfig, ROOT / distill[1], distill[2:])
     assert {Path(teacher).parent for teacher in distilled.teachers} == {tmp_path}
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, *rounds, head = runs[:7]
-    controls = runs[7:]
+    second, items, *rounds, longer, head = runs[:8]
+    controls = runs[8:]
     triplets, triplets_2, *round_2 = rounds
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 2, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 7 + [True] * 5
-    assert [run for run in runs if run.head_only] == [head, controls[4]]
-    assert [run for run in runs if run.imitation] == [*rounds, *controls[2:4]]
-    assert {run.imitation.teachers for run in rounds} == {distilled.teachers[1:]}
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 2, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 8 + [True] * 6
+    assert [run for run in runs if run.head_only] == [head, controls[5]]
+    assert [run for run in runs if run.imitation] == [*rounds, longer, *controls[2:5]]
+    assert {run.imitation.teachers for run in (*rounds, longer)} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
     mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
     assert [mixed[run.model] for run in (items, triplets)] == [second.out, items.out]
     assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
     assert triplets_2.model == triplets.model
-    first, last = (mix for model in (round_2[0].model, head.model) for mix in mixes if mix[2] == model)
+    first, last = (mix for model in (round_2[0].model, longer.model) for mix in mixes if mix[2] == model)
     assert first[1:] == [triplets.out, first[2], "--start", f"{triplets_2.out}/model", "--share", "0.5"]
     assert round_2[0].model == round_2[1].model == first[2]
     starts = [f"{round_2[1].out}/model", first[2]]  # the last average includes the start of the last round
-    assert last[1:] == [round_2[0].out, head.model, "--start", *starts, "--share", "0.6667"]
+    assert last[1:] == [round_2[0].out, longer.model, "--start", *starts, "--share", "0.6667"]
     assert [(run.triplet_weight, run.overlap.weight) for run in rounds] == [(2, 4), (2, 4), (3, 8), (3, 8)]
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
+    assert [head.model, controls[5].model] == [f"{run.out}/model" for run in (longer, controls[4])]
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
-    assert [head.meaning.start, controls[4].meaning.start] == [triplets.model, controls[2].model]
+    assert [head.meaning.start, controls[5].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
-    trained = [distilled.out, second.out, items.out, *(run.out for run in rounds), head.out]
+    trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, head))]
     assert release[1 : len(trained) + 1] == trained
     assert controls[4].out in release
 
@@ -140,14 +143,14 @@ def test_there_is_at_least_one_run(call, tmp_path, option):
 
 def test_seeds_differ_in_all_rounds(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [], [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [], [], [])
     seeds = [word for step in steps for word in step if word.startswith("seed=")]
     assert seeds == [f"seed={seed}" for seed in (1, 2, 3, 4, 5, 6, 1, 2)]  # the last two: the control model
 
 
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [], [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [], [], [])
     (average,) = (step for step in steps if step[2:3] == ["runs/average"])
     assert average[-4:] == [
         "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
@@ -156,7 +159,7 @@ def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
 
 def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2, rounds=4), "data", [], [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2, rounds=4), "data", [], [], [])
     mixes = {step[2]: step[4:] for step in steps if step[0] == "train.release.mix_weights"}
     second, third = "runs/triplets-round2-seed2/model", "runs/triplets-round3-seed2/model"
     assert mixes["runs/average-round2"] == [second, "--share", "0.5"]
@@ -173,7 +176,7 @@ def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [], [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [], [], [])
     written = {argument for step in steps for argument in step}
     names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
@@ -231,7 +234,7 @@ def checkout(tmp_path, teachers, monkeypatch):
     """Return an empty checkout; its list `steps` records the steps of the recipe, which are not run."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("repositories.tsv", "unseen_repositories.tsv"):
+    for name in ("repositories.tsv", "more_repositories.tsv", "unseen_repositories.tsv"):
         (tmp_path / "checkout" / "configs" / name).touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
@@ -250,7 +253,7 @@ def recipe(call, checkout):
 def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
-    for corpus in ("repositories", "unseen-repositories"):
+    for corpus in ("repositories", "more", "unseen-repositories"):
         with OutputFolder(checkout.folder / "runs" / corpus, "a corpus").replacing() as partial:
             for name in ("train.txt", "corpus.json"):
                 (partial / name).write_text("{}\n")
@@ -286,6 +289,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         "items-control",
         "default",
         "repositories",
+        "more",
         "unseen-repositories",
     ],
 )
