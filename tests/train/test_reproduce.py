@@ -131,7 +131,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     (release,) = (step for step in steps if step[0] == "train.release")
     trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, head))]
     assert release[1 : len(trained) + 1] == trained
-    assert controls[4].out in release
+    assert controls[5].out in release
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--rounds"])
