@@ -11,6 +11,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 
@@ -121,6 +122,54 @@ def head_folder(model_folder, tmp_path_factory):
     info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))
     folder = tmp_path_factory.mktemp("models") / "with-head"
     saved_model.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def nli_folder(tmp_path_factory):
+    """Write an NLI model to which a text follows from another one if it does not have more words."""
+    import onnx
+    from onnx import TensorProto, helper
+    from tokenizers import Tokenizer as FastTokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+    from tokenizers.processors import TemplateProcessing
+
+    folder = tmp_path_factory.mktemp("models") / "nli"
+    (folder / "tokenizer").mkdir(parents=True)
+    words = FastTokenizer(WordLevel({"[UNK]": 0}, "[UNK]"))
+    words.pre_tokenizer = WhitespaceSplit()
+    words.post_processor = TemplateProcessing(single="$A", pair="$A:0 $B:1", special_tokens=[])
+    words.save(str(folder / "tokenizer" / "tokenizer.json"))
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    numbers = {"axis": [1], "two": 2.0, "zero": 0.0, "ten": 10.0, "steep": 100.0}
+    steps = [
+        ("Cast", "token_type_ids", "second", {"to": TensorProto.FLOAT}),
+        ("Cast", "attention_mask", "read", {"to": TensorProto.FLOAT}),
+        ("ReduceSum", "second axis", "hypothesis", {}),
+        ("ReduceSum", "read axis", "all", {}),
+        ("Mul", "hypothesis two", "twice", {}),
+        ("Sub", "twice all", "excess", {}),  # words of the hypothesis - words of the premise
+        ("Relu", "excess", "more", {}),
+        ("Mul", "more steep", "contradiction", {}),
+        ("Mul", "more zero", "nothing", {}),
+        ("Add", "nothing ten", "entailment", {}),
+        ("Concat", "entailment contradiction", "logits", {"axis": 1}),
+    ]
+    graph = helper.make_graph(
+        [helper.make_node(kind, used.split(), [made], **options) for kind, used, made, options in steps],
+        "nli",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, ["pairs", "tokens"]) for name in inputs],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 2])],
+        [
+            onnx.numpy_helper.from_array(np.array(v, np.int64 if v == [1] else np.float32), name)
+            for name, v in numbers.items()
+        ],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        folder / "nli.onnx",
+    )
     return folder
 
 

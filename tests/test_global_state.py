@@ -81,7 +81,7 @@ def test_explaining_and_comparing(model_folder):
     compare(metric, {"a": texts, "b": texts[::-1]}, [texts])
 
 
-ARGUMENTS = {"word-vectors": "=CORPUS", "sentence-bert": "=MODEL", "bertscore": "=MODEL"}
+ARGUMENTS = {"word-vectors": "=CORPUS", "sentence-bert": "=MODEL", "bertscore": "=MODEL", "nli": "=NLI"}
 NAMES = [
     pytest.param(name + ARGUMENTS.get(name, ""), marks=pytest.mark.slow if name == "meteor" else ())
     for name in registry.BUILT_IN  # reading WordNet for METEOR takes seconds
@@ -99,10 +99,14 @@ def imported():
 
 @pytest.mark.usefixtures("imported", "unchanged")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_metric(model_folder, tmp_path, name):
+def test_every_metric(model_folder, nli_folder, tmp_path, name):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("adds two lists\nadds two arrays\nopens the file\ncloses the file\n" * 4)
-    name = name.replace("MODEL", str(model_folder)).replace("CORPUS", str(corpus))
+    name = (
+        name.replace("MODEL", str(model_folder))
+        .replace("CORPUS", str(corpus))
+        .replace("NLI", str(nli_folder))
+    )
     try:
         metric = registry.load(name, model_folder)
     except UnavailableError as error:

@@ -86,15 +86,16 @@ TEXT = {
     "jaccard": MetricSpec("text.words:load_jaccard"),
     "tf-idf": MetricSpec("text.words:load_tf_idf", libraries=("scikit-learn",)),
     "chrf": MetricSpec("text.words:load_chrf", libraries=("sacrebleu",)),
-    "word-vectors": MetricSpec("text.embeddings:load_word_vectors", argument="CORPUS", libraries=("scipy",)),
+    "word-vectors": MetricSpec("text.models:load_word_vectors", argument="CORPUS", libraries=("scipy",)),
     "sentence-bert": MetricSpec(
-        "text.embeddings:load_sentence_bert",
+        "text.models:load_sentence_bert",
         argument="MODEL",
         libraries=("sentence-transformers", "transformers"),
     ),
     "bertscore": MetricSpec(
-        "text.embeddings:load_bertscore", argument="MODEL", libraries=("bert-score", "transformers")
+        "text.models:load_bertscore", argument="MODEL", libraries=("bert-score", "transformers")
     ),
+    "nli": MetricSpec("text.models:load_nli", argument="MODEL", libraries=("onnxruntime", "tokenizers")),
 }
 CODE = {
     "exact-match": MetricSpec("code.similarity:load_exact_match", is_published=True),

@@ -46,7 +46,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def load(tmp_path, head_folder):
+def load(tmp_path, head_folder, nli_folder):
     """Return a function that loads a text metric, with an argument if it needs one."""
 
     def load_metric(name):
@@ -55,6 +55,8 @@ def load(tmp_path, head_folder):
         lines = (f"{verb} the {noun} of a list" for verb in ("sorts", "gets") for noun in ("keys", "name"))
         corpus.write_text("\n".join(lines))
         value = {"": "", "CORPUS": f"={corpus}", "MODEL": f"={head_folder}"}[argument]
+        if name == "nli":
+            value = f"={nli_folder}"
         try:
             return metrics.load(name + value, head_folder)
         except UnavailableError as error:

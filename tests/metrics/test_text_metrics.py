@@ -1,6 +1,7 @@
 """Each text metric gives published values, hand-computed values, or those of another library."""
 
 import json
+import math
 import os
 import random
 import shutil
@@ -181,6 +182,33 @@ def test_sentence_bert_and_bertscore_from_a_model_folder():
         same, other = baseline(name, str(default_model()))(*pairs)
         assert same == pytest.approx(1, abs=1e-5)
         assert other < 0.9
+
+
+def test_nli_is_the_mean_of_both_directions(nli_folder, tmp_path):
+    pairs = (["adds lists", "adds two lists", "adds"], ["sums arrays", "adds lists", "sums all lists"])
+    likely = 1 / (1 + math.exp(-10))
+    values = baseline("nli", str(nli_folder))(*pairs)
+    assert values == pytest.approx([likely, likely / 2, likely / 2], abs=1e-6)
+    other = shutil.copytree(nli_folder, tmp_path / "other")
+    (other / "config.json").write_text('{"id2label": {"0": "NOT_ENTAILMENT", "1": "ENTAILMENT"}}')
+    assert baseline("nli", str(other))(*pairs) == pytest.approx(1 - values, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("second.onnx", "", "model: expected a folder with one ONNX file and one tokenizer.json"),
+        ("nli.onnx", "damaged", "model: cannot be loaded"),
+        ("tokenizer/tokenizer.json", "{}", "model: cannot be loaded"),
+        ("config.json", '{"id2label": {"0": "good"}}', r"model: cannot be loaded \('entailment'\)"),
+        ("config.json", '{"auto_map": {}}', r"config.json: names code to run \(auto_map\)"),
+    ],
+)
+def test_folders_without_a_usable_nli_model_are_refused(nli_folder, tmp_path, file, content, message):
+    folder = shutil.copytree(nli_folder, tmp_path / "model")
+    (folder / file).write_text(content)
+    with pytest.raises(UnavailableError, match=message):
+        baseline("nli", str(folder))
 
 
 @pytest.mark.slow

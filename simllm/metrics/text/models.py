@@ -1,4 +1,4 @@
-"""Text metrics of embeddings: word vectors, SentenceBERT and BERTScore."""
+"""Text metrics that use a model: word vectors, SentenceBERT, BERTScore and NLI."""
 
 from __future__ import annotations
 
@@ -152,3 +152,52 @@ def load_bertscore(model: str) -> TextScorer:
         return f1.numpy().astype(np.float64).round(_SINGLE_DIGITS)
 
     return TextScorer(score, data={"model": Path(model)})
+
+
+def load_nli(model: str) -> TextScorer:
+    """Load NLI (natural language inference): the mean probability that each text follows from the other.
+
+    `model` is a folder with one ONNX file and its `tokenizer.json`, at any depth. The key `id2label`
+    in its `config.json` tells which logit is that of "entailment"; without this file, it is the first.
+    """
+    import onnxruntime
+    from tokenizers import Tokenizer as FastTokenizer
+
+    folder = Path(model)
+    networks, tokenizers = (sorted(folder.rglob(name)) for name in ("*.onnx", TOKENIZER))
+    if (len(networks), len(tokenizers)) != (1, 1):
+        raise UnavailableError(f"{model}: expected a folder with one ONNX file and one {TOKENIZER}")
+
+    def probability(premise: str, hypothesis: str) -> float:
+        """Compute the probability that the hypothesis follows from the premise."""
+        encoded = tokenizer.encode(premise, hypothesis)
+        columns = {"input_ids": encoded.ids, "attention_mask": encoded.attention_mask}
+        columns["token_type_ids"] = encoded.type_ids
+        # One pair at a time, because the scales of dynamic 8-bit numbers depend on the whole batch.
+        inputs = {name: np.array([columns[name]], np.int64) for name in names}
+        logits = network.run(None, inputs)[0][0].astype(np.float64)
+        return float(1 / np.exp(logits - logits[label]).sum())
+
+    with _loading(folder):
+        network = onnxruntime.InferenceSession(networks[0], providers=["CPUExecutionProvider"])
+        tokenizer = FastTokenizer.from_file(str(tokenizers[0]))
+        names = [node.name for node in network.get_inputs()]
+        label = _entailment_label(folder / "config.json")
+        probability("a file", "a text")  # a network of another form fails here
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> Floats:
+        pairs = zip(candidates, references, strict=True)
+        both = np.array([[probability(a, b), probability(b, a)] for a, b in pairs])
+        return both.mean(axis=1).round(_SINGLE_DIGITS)
+
+    return TextScorer(score, data={"model": folder})
+
+
+def _entailment_label(config: Path) -> int:
+    """Return the number of the label "entailment" in a model's `config.json`; 0 without this file."""
+    if not config.is_file():
+        return 0
+    labels = {
+        str(name).lower(): int(number) for number, name in reading.read_json(config)["id2label"].items()
+    }
+    return labels["entailment"]
