@@ -32,6 +32,7 @@ from sentence_transformers import SentenceTransformer
 
 from simllm import SimLLM
 from simllm.io import reading
+from simllm.metrics.table import METRICS
 from simllm.model import saved_model
 from simllm.model.engines import MODES, prepare_module
 from simllm.model.network import Encoder
@@ -147,6 +148,7 @@ def main():
     parser.add_argument("--source", type=Path, help="JSON lines of pairs")
     parser.add_argument("--fields", nargs=2, default=["candidate", "reference"], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--nli", metavar="MODEL", help="an NLI model, as for the metric nli=MODEL")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
@@ -154,6 +156,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = of_size(options.size, Path(folder) / "model") if options.size else options.model
         scorers = ways(model)
+        if options.nli:
+            scorers["NLI"] = METRICS["nli"].scorer("nli", options.nli)
         flops = encoder_flops(SimLLM(model, device="cpu"), candidates + references)
     clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
     seconds, values, rates = measure(scorers, candidates, references, options.turns, clock)

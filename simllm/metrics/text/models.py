@@ -161,6 +161,7 @@ def load_nli(model: str) -> TextScorer:
     in its `config.json` tells which logit is that of "entailment"; without this file, it is the first.
     """
     import onnxruntime
+    import torch
     from tokenizers import Tokenizer as FastTokenizer
 
     folder = Path(model)
@@ -179,7 +180,9 @@ def load_nli(model: str) -> TextScorer:
         return float(1 / np.exp(logits - logits[label]).sum())
 
     with _loading(folder):
-        network = onnxruntime.InferenceSession(networks[0], providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()  # as OMP_NUM_THREADS says
+        network = onnxruntime.InferenceSession(networks[0], options, providers=["CPUExecutionProvider"])
         tokenizer = FastTokenizer.from_file(str(tokenizers[0]))
         names = [node.name for node in network.get_inputs()]
         label = _entailment_label(folder / "config.json")
