@@ -212,6 +212,15 @@ def test_folders_without_a_usable_nli_model_are_refused(nli_folder, tmp_path, fi
 
 
 @pytest.mark.slow
+def test_a_description_of_training_data_in_a_model_folder_is_ignored(tmp_path):
+    """all-MiniLM-L6-v2 has one; it is a list."""
+    folder = shutil.copytree(default_model(), tmp_path / "model")
+    (folder / "data_config.json").write_text('[{"name": "pairs.jsonl.gz", "lines": 3}]')
+    same = baseline("sentence-bert", str(folder))(["adds two lists"], ["adds two lists"])
+    assert same == pytest.approx([1], abs=1e-5)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sentence-bert", "bertscore"])
 def test_no_code_of_a_model_folder_is_run(tmp_path, name):
     """A folder may name a Python file as the class of its model or of its tokenizer; it is refused."""

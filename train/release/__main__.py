@@ -4,7 +4,8 @@ r"""Make the released model folder: half-precision weights, score scale, logs, a
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
 List the folders of the training runs in the order in which they trained. The model of the last run is
-released. The file after `--notes` is appended to the model card. The file after `--centre` has comments;
+released. The file after `--notes` is the part of the model card that is written by hand (see
+`train.release.refresh`, which writes the card anew). The file after `--centre` has comments;
 embeddings are shifted so that the mean embedding of these comments is 0. The score scale, which converts a
 score to a percentile, needs the option `--calibrate`.
 
@@ -28,7 +29,7 @@ def main() -> int:
     parser = make_parser("train.release", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of training runs")
     parser.add_argument("--out", required=True, type=Path, help="the model folder to make")
-    parser.add_argument("--notes", required=True, type=Path, help="Markdown for the end of the card")
+    parser.add_argument("--notes", required=True, type=Path, help="Markdown for the card")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument(
         "--centre", type=Path, metavar="COMMENTS",

@@ -7,7 +7,8 @@ has one comment per line, and the model must not have been trained on these comm
 into the model folder's `simllm.json`.
 
 A model may have a meaning head, which predicts the probability that two texts have the same meaning. With
-`--labelled`, these probabilities are calibrated as well.
+`--labelled`, these probabilities are calibrated as well. At the end, the command writes the golden scores,
+with which `simllm selftest` compares new scores.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simllm.analysis import golden_scores
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.io import reading
@@ -55,6 +57,7 @@ def _calibrate(model: Path, comments: Path, labelled: Path | None, items: str | 
     calibrate(model, comments)
     if labelled and pairs:
         calibrate_meaning(model, pairs, labelled.name)
+    golden_scores.write_golden_scores(model)
 
 
 def calibrate(folder: Path, comments: Path) -> None:

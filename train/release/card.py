@@ -1,20 +1,144 @@
-"""The model card of a release, in Markdown: the model, its training, and its figures."""
+"""The model card, in Markdown: what a model is, how good, where it fails, how to use it, how it was made."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
-from simllm.errors import InputError
 from simllm.model import saved_model
+from train.release.measure import set_name
 
-# What the card tells about each training stage, by the names in its provenance.
-_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
-_FACTS += ("texts", "teachers", "hardware", "date", "git_revision")
+# Short titles of data sets and metrics; others are shown by their names.
+SETS = {
+    "rated/haque2022": "Haque 2022",
+    "rated/shen2021_leclair": "Shen 2021",
+    "rated/roy2021_dev": "Roy 2021, development half",
+    "rated/llm2025_dev": "LLM summaries 2025, development half",
+    "stsb_en/dev": "STS-B dev",
+    "stsb_en/test": "STS-B test",
+    "sick/test_annotated": "SICK test",
+}
+METRICS = {
+    "simllm": "simllm, score",
+    "simllm-same": "simllm, `same`",
+    "jaccard": "Jaccard",
+    "rouge-l": "ROUGE-L",
+    "chrf": "chrF",
+    "word-vectors": "word vectors",
+}
+_TAGS = ["sentence-similarity", "sentence-transformers", "code-summarization", "evaluation-metric"]
+
+
+@dataclass(frozen=True)
+class CardSources:
+    """What a card is made from.
+
+    Attributes:
+        model: The model folder, without the files below.
+        figures: The content of `figures.json`. Beside what `measure` returns, "held_out" has the figures of
+            the control model, and "seeds" and "ablations" have rows of `main_figures`.
+        training: The content of `training.json`, from `read_stages`.
+        logs: The rows of each stage's log, by the name of the file.
+        notes: The text of the notes.
+    """
+
+    model: Path
+    figures: dict[str, Any]
+    training: Sequence[dict[str, Any]]
+    logs: dict[str, list[dict[str, Any]]]
+    notes: str
+
+
+def write_card(sources: CardSources) -> str:
+    """Write the model card, in Markdown."""
+    metadata, opening, rest = _split_notes(sources.notes)
+    figures = sources.figures
+    parts = [
+        _metadata(metadata, figures),
+        opening or "# A model for simllm",
+        _describe_model(sources.model, figures),
+        *_quality(figures, sources.training),
+        *_failures(figures),
+        _USE,
+        *_details(figures),
+        rest,
+        *_describe_training(sources.training, sources.logs),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _split_notes(notes: str) -> tuple[dict[str, Any], str, str]:
+    """Split the notes into their metadata, the text before the first heading of level 2, and the rest."""
+    metadata, text = {}, notes.strip()
+    if text.startswith("---\n"):
+        head, _, text = text.removeprefix("---\n").partition("\n---\n")
+        metadata = yaml.safe_load(head)
+    opening, mark, rest = f"\n{text.strip()}".partition("\n## ")
+    return metadata, opening.strip(), (mark + rest).strip()
+
+
+def _metadata(metadata: dict[str, Any], figures: dict[str, Any]) -> str:
+    """Return the YAML header that Hugging Face reads, with the figures as `model-index`."""
+    rows = [
+        (SETS.get(name, name), name, "spearmanr", "Spearman's correlation", found["simllm"]["rho"])
+        for name, found in figures["spearman"].items()
+    ]
+    rows += [
+        (
+            f"contrast set, {form}",
+            "contrast",
+            "accuracy",
+            f"accuracy of {title}",
+            figures["contrast"][name][form]["all"],
+        )
+        for form in next(iter(figures["contrast"].values()))
+        for name, title in (("simllm", "the score"), ("simllm-same", "`same`"))
+        if name in figures["contrast"]
+    ]
+    results = [
+        {
+            "task": {"type": "sentence-similarity", "name": "Similarity of meaning"},
+            "dataset": {"name": title, "type": name},
+            "metrics": [{"type": kind, "name": label, "value": round(value, 4)}],
+        }
+        for title, name, kind, label, value in rows
+    ]
+    header = {
+        **metadata,
+        "language": "en",
+        "library_name": "simllm",
+        "pipeline_tag": "sentence-similarity",
+        "tags": _TAGS,
+        "model-index": [{"name": metadata.get("model_name", "simllm"), "results": results}],
+    }
+    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True)}---"
+
+
+def _describe_model(folder: Path, figures: dict[str, Any]) -> str:
+    loaded, size = saved_model.load(folder), figures["model"]
+    head = f", a meaning head of {millions(size['head_parameters'])}" if size["head_parameters"] else ""
+    return (
+        f"{size['layers']} layers of {size['hidden_size']}, {size['vocab_size']:,} tokens, "
+        f"{millions(size['parameters'])} parameters{head}; {size['bytes'] / 1e6:.1f} MB of weights. "
+        f"Longest input: {size['max_length']} tokens. Model hash {loaded.hash}, tokenizer hash "
+        f"{loaded.tokenizer.hash}."
+    )
+
+
+def millions(number: int) -> str:
+    """Format a number of parameters: "13.3M", "109M"."""
+    return f"{number / 1e6:.1f}M" if number < 1e8 else f"{number / 1e6:.0f}M"
+
+
+def decimal(value: float, digits: int = 3) -> str:
+    """Format a figure between -1 and 1 without its leading zero: ".849"."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -23,61 +147,133 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def describe_model(model: Path) -> str:
-    """Return the beginning of the card: YAML header, name, size and hashes of the model."""
-    loaded = saved_model.load(model)
-    config = loaded.encoder.config
-    parameters = sum(p.numel() for p in loaded.encoder.parameters())
-    return (
-        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n\n"
-        "# The default model of simllm\n\n"
-        f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size:,} tokens, "
-        f"{parameters / 1e6:.1f}M parameters, stored as float16; longest input {config.max_length} tokens. "
-        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}."
-    )
+def quality_table(figures: dict[str, Any], sets: Sequence[str], forms: Sequence[str] = ()) -> str:
+    """Return a table of Spearman's correlations and accuracies on the contrast set, a row for each metric.
 
-
-def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Return the section about the training runs, which are given in the order in which they trained."""
-    parts: list[str] = ["## Training"]
-    configurations: list[dict[str, Any]] = []
-    for number, folder in enumerate(runs, 1):
-        stage = saved_model.load(folder / "model").info.provenance
-        if not {"objective", "config"} <= set(stage):
-            raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")
-        rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
-        for name in ("corpus_counts", "pairs"):
-            counts = stage.get(name, {})
-            rows += [
-                [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
-            ]
-        rows.append(["configuration", describe_configuration(stage["config"], configurations)])
-        configurations.append(stage["config"])
-        parts += [f"### {number}. {stage['objective']} ({folder.name})", markdown_table(["", ""], rows)]
-    return [*parts, "The logs are beside this file."]
-
-
-def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict[str, Any]]) -> str:
-    """Describe the configuration of a stage, or its differences from the most similar earlier stage."""
-    changes = {
-        number: {key: value for key, value in configuration.items() if other[key] != value}
-        for number, other in enumerate(earlier, 1)
-        if other.keys() == configuration.keys()
-    }
-    if not changes:
-        return f"`{json.dumps(configuration)}`"
-    nearest = min(changes, key=lambda number: len(json.dumps(changes[number])))
-    return f"like stage {nearest}, except `{json.dumps(changes[nearest])}`"
-
-
-def figure_sections(figures: dict[str, Any]) -> list[str]:
-    """Return the sections that report figures; "held_out" has the figures of the control model, if there is
-    one.
+    The highest figure of each column is bold.
     """
+    columns = {
+        SETS.get(name, name): {m: f["rho"] for m, f in _by_metric(figures["spearman"][name])} for name in sets
+    }
+    columns |= {
+        f"contrast, {form}": {name: kinds[form]["all"] for name, kinds in figures["contrast"].items()}
+        for form in forms
+    }
+    parameters = {"simllm": figures["model"]["parameters"], **figures["parameters"]}
+    rows = []
+    for metric in figures["contrast"]:
+        cells = []
+        for title, column in columns.items():
+            shown = f"{column[metric]:.0%}" if title.startswith("contrast") else decimal(column[metric])
+            cells.append(f"**{shown}**" if column[metric] == max(column.values()) else shown)
+        size = millions(parameters[metric]) if metric in parameters else ""
+        rows.append([METRICS.get(metric, metric), *cells, size])
+    return markdown_table(["metric", *columns, "parameters"], rows)
+
+
+def _by_metric(figures: dict[str, Any]) -> list[tuple[str, dict[str, float]]]:
+    return [(name, found) for name, found in figures.items() if name != "pairs"]
+
+
+def _quality(figures: dict[str, Any], training: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the section with the main figures beside those of other metrics."""
+    forms = list(next(iter(figures["contrast"].values())))
+    chosen = [SETS.get(name, name) for name in figures["spearman"] if name in _dev_sets(training)]
     return [
+        "## How good it is",
+        "Spearman's correlation of scores with human ratings, and the share of triples of the contrast set "
+        "in which a rewording gets a higher value than a change of meaning.",
+        quality_table(figures, list(figures["spearman"]), forms),
+        f"The training was stopped or chosen on {', '.join(chosen)}: the figures on these sets flatter."
+        if chosen
+        else "",
+    ]
+
+
+def _dev_sets(training: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the names of the rated sets that chose the kept updates of a training."""
+    return {set_name(Path(file)) for stage in training for file in stage["config"].get("dev", ())}
+
+
+def _failures(figures: dict[str, Any]) -> list[str]:
+    """Return the section on what the model does badly, as far as it was measured."""
+    score, same = figures["contrast"]["simllm"], figures["contrast"].get("simllm-same")
+    lines = [
+        "**Small changes of meaning.** The score prefers the rewording to the change in "
+        + " and in ".join(f"{kinds['all']:.0%} of the {form} triples" for form, kinds in score.items())
+        + ". In balanced triples, both share equally many words with the reference; in adversarial ones, the "
+        "change shares more."
+    ]
+    if same:
+        shares = " and ".join(f"{kinds['all']:.0%}" for kinds in same.values())
+        lines[0] += f" `same` gets {shares}."
+    random = figures["random_pairs"]
+    if above := random.get("same_above"):
+        shares = " and ".join(
+            f"{share:.1%} above {decimal(float(least), 1)}" for least, share in above.items()
+        )
+        lines.append(
+            f"**Unrelated texts.** Of {random['pairs']:,} random pairs of comments, which say different "
+            f"things, `same` puts {shares}."
+        )
+    if several := _several_sentences(figures):
+        lines.append(f"**Several sentences.** {several}")
+    for name, whose in (
+        ("flags", "written like those of the training"),
+        ("unseen_items", "by other writers"),
+    ):
+        if found := figures.get(name):
+            flags = found.get("flags", found)
+            lines.append(
+                f'**Warnings, on texts {whose}.** The note "meaning may have changed" marks '
+                f"{flags['changes']['flagged']:.0%} of the similar changes of meaning, and, wrongly, "
+                f"{flags['rewordings']['flagged']:.0%} of the similar rewordings."
+            )
+    lines.append(
+        "**Other languages.** Characters other than printable ASCII are dropped; simllm warns about texts of "
+        "which nothing remains."
+    )
+    return ["## Where it fails", "\n".join(f"- {line}" for line in lines)]
+
+
+def _several_sentences(figures: dict[str, Any]) -> str:
+    """Say how the correlation changes for pairs in which a text has several sentences."""
+    shown = [
+        f"{decimal(found['several']['simllm'], 2)} with several sentences, "
+        f"{decimal(found['one']['simllm'], 2)} with one ({SETS.get(name, name)})"
+        for name, found in figures.get("lengths", {}).items()
+    ]
+    return f"Spearman's correlation is {'; '.join(shown)}." if shown else ""
+
+
+_USE = """## How to use it
+
+```python
+from simllm import SimLLM
+
+metric = SimLLM("this/folder")  # SimLLM() loads the model that comes with simllm
+scores = metric.score(["opens the file"], ["closes the file"])
+print(scores.values, scores.same)
+```
+
+`SentenceTransformer("this/folder")` and `transformers.AutoModel.from_pretrained("this/folder")` give the same
+embeddings; only simllm reads the meaning head, which computes `same`. Scores are for means over many pairs; a
+single score is no verdict. Report the signature with them."""
+
+
+def _details(figures: dict[str, Any]) -> list[str]:
+    """Return the sections with all figures."""
+    random = figures["random_pairs"]
+    return [
+        "## What a score means",
+        f"Two random held-out comments score {decimal(random['mean'], 2)} on average (median "
+        f"{decimal(random['median'], 2)}, 5th percentile {decimal(random['p5'], 2)}, 95th "
+        f"{decimal(random['p95'], 2)}).",
+        *_examples(figures.get("examples")),
         "## Agreement with people",
         "Spearman's correlation with human ratings, and its 95% bootstrap interval.",
         _agreement(figures["spearman"]),
+        *_lengths(figures.get("lengths")),
         "## Meaning over words",
         "The share of triples in which a rewording scores higher than a change of meaning. In balanced "
         "triples both share equally many words with the reference, so word overlap gets 50%; in "
@@ -92,15 +288,26 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         + ": how often a summary is nearest to the description in its own comment, among all pairs of its "
         "language, and the mean reciprocal rank.",
         _languages(figures["languages"]),
-        "## What a score means",
-        "Two random held-out comments score {mean:.2f} on average (median {median:.2f}, 5th percentile "
-        "{p5:.2f}, 95th {p95:.2f}).".format(**figures["random_pairs"]),
+        *_seeds(figures.get("seeds")),
+        *_ablations(figures.get("ablations")),
     ]
 
 
+def _examples(rows: Sequence[dict[str, Any]] | None) -> list[str]:
+    """Return the table of pairs of texts with their scores."""
+    if not rows:
+        return []
+    lines = [
+        [" / ".join(f'"{text}"' for text in row["texts"]), decimal(row["score"], 2)]
+        + ([decimal(row["same"], 2)] if "same" in row else [])
+        for row in rows
+    ]
+    return [markdown_table(["pair", "score", "same"][: len(lines[0])], lines)]
+
+
 def _agreement(sets: dict[str, Any]) -> str:
-    """Return the table of Spearman's correlations with human ratings, by data set and metric."""
-    metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
+    """Return the table of Spearman's correlations and their intervals, by data set and metric."""
+    metrics = [name for name, _ in _by_metric(next(iter(sets.values())))]
     rows = [
         [
             name,
@@ -112,21 +319,36 @@ def _agreement(sets: dict[str, Any]) -> str:
     return markdown_table(["ratings", "pairs", *metrics], rows)
 
 
+def _lengths(sets: dict[str, Any] | None) -> list[str]:
+    """Return the table of correlations for pairs of single sentences, and for other pairs."""
+    if not sets:
+        return []
+    metrics = [name for name in next(iter(sets.values()))["one"] if name != "pairs"]
+    rows = [
+        [name, length, f"{found['pairs']:,}", *(decimal(found[m], 2) for m in metrics)]
+        for name, by_length in sets.items()
+        for length, found in by_length.items()
+    ]
+    intro = "The same for pairs of single sentences, and for pairs in which a text has several:"
+    return [intro, markdown_table(["ratings", "sentences", "pairs", *metrics], rows)]
+
+
 def _contrast(figures: dict[str, Any]) -> list[str]:
     """Return the table of accuracies on the contrast set, and a paragraph about the control model, if there
     is one.
     """
-    metrics, intro = figures["contrast"], []
+    # The other metrics are in the first table of the card.
+    metrics = {name: kinds for name, kinds in figures["contrast"].items() if name.startswith("simllm")}
+    intro = []
     if "held_out" in figures:
         control = figures["held_out"]
         own = [name for name in control["contrast"] if name.startswith("simllm")]
-        controls = {name.replace("simllm", "control"): control["contrast"][name] for name in own}
-        metrics = {**{name: metrics[name] for name in own}, **controls, **metrics}
+        metrics |= {name.replace("simllm", "control"): control["contrast"][name] for name in own}
         intro = [
             "The model was trained without these triples, but with word lists that contain their deciding "
             "words. The *control* model, which was trained without these words, shows the accuracy on unseen "
             "words. Its figures: {}.".format(
-                ", ".join(f"{name} {value:.3f}" for name, value in _main_figures(control).items())
+                ", ".join(f"{name} {value:.3f}" for name, value in main_figures(control).items())
             )
         ]
     forms = list(next(iter(metrics.values())))
@@ -197,15 +419,16 @@ def _languages(figures: dict[str, Any]) -> str:
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
 
-def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
+def main_figures(figures: dict[str, Any]) -> dict[str, float]:
     """Return Spearman's rho on each data set, and the accuracies on the contrast set, by form."""
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
-def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the section that compares runs with different seeds, from their figures by the run's name."""
-    columns = {name: _main_figures(figures) for name, figures in runs.items()}
+def _seeds(columns: dict[str, dict[str, float]] | None) -> list[str]:
+    """Return the section that compares runs with different seeds, by the run's name."""
+    if not columns:
+        return []
     rows = list(columns.values())
     lines = [
         [name, *(f"{row[name]:.3f}" for row in rows), f"{np.std([row[name] for row in rows], ddof=1):.3f}"]
@@ -216,11 +439,88 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
     return ["## Seeds", intro, markdown_table(header, lines)]
 
 
-def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the section about ablations, from the results that `train.release.ablations` wrote."""
-    lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
+def _ablations(variants: dict[str, dict[str, float]] | None) -> list[str]:
+    """Return the section about ablations, by the name of the variant."""
+    if not variants:
+        return []
+    lines = [[name, *(f"{value:.3f}" for value in row.values())] for name, row in variants.items()]
     intro = (
         "Short trainings, with one seed each; differences of .01 are noise. The first row is a shortened "
         "recipe: two stages, with few updates. Each of the other rows changes one thing."
     )
-    return ["## Ablations", intro, markdown_table(["variant", *_main_figures(rows[0])], lines)]
+    return ["## Ablations", intro, markdown_table(["variant", *next(iter(variants.values()))], lines)]
+
+
+def _describe_training(
+    training: Sequence[dict[str, Any]], logs: dict[str, list[dict[str, Any]]]
+) -> list[str]:
+    """Return the section on the training: what more tokens brought, and folded, all stages."""
+    return ["## Training", *_curve(training, logs), *_stages(training)]
+
+
+def learning_curve(
+    training: Sequence[dict[str, Any]], logs: dict[str, list[dict[str, Any]]]
+) -> list[dict[str, float]]:
+    """Return rows of the logs of all distillations: the first, each with twice the tokens, and the last.
+
+    Each row has the "tokens" of all distillations so far, and the correlations with rated sets.
+    """
+    rows, before = [], 0
+    for stage in training:
+        if stage["objective"].startswith("distillation") and (log := logs[stage["log"]]):
+            rows += [row | {"tokens": before + row["tokens"]} for row in log if "tokens" in row]
+            before = rows[-1]["tokens"]
+    chosen: list[dict[str, float]] = []
+    for row in rows:
+        if not chosen or row["tokens"] >= 2 * chosen[-1]["tokens"] or row is rows[-1]:
+            chosen.append({k: v for k, v in row.items() if k == "tokens" or k.startswith(_RHO)})
+    return chosen
+
+
+_RHO = "spearman_"  # beginning of the names of correlations in a log, before the name of the set's file
+
+
+def _curve(training: Sequence[dict[str, Any]], logs: dict[str, list[dict[str, Any]]]) -> list[str]:
+    rows = learning_curve(training, logs)
+    if not rows:
+        return []
+    # Sets that only some logs have are left empty in the other rows.
+    names = list(dict.fromkeys(name for row in rows for name in row if name != "tokens"))
+    titles = {Path(name).name: title for name, title in SETS.items()}
+    lines = [
+        [f"{row['tokens'] / 1e6:.1f}M", *(decimal(row[name]) if name in row else "" for name in names)]
+        for row in rows
+    ]
+    header = [titles.get(name.removeprefix(_RHO), name.removeprefix(_RHO)) for name in names]
+    intro = "What more tokens of distillation brought, as the correlation with ratings of the dev sets:"
+    return [intro, markdown_table(["tokens", *header], lines)]
+
+
+def _stages(training: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the folded table of the stages."""
+    facts = ["objective", "updates", "tokens", "seconds", "dev_criterion", "test_perplexity", "hardware"]
+    facts += ["date", "git_revision"]
+    used = [name for name in facts if any(name in stage for stage in training)]
+    rows = [
+        [f"{number}", stage["name"], *(_fact(stage.get(name, "")) for name in used)]
+        for number, stage in enumerate(training, 1)
+    ]
+    tokens, hours = training_cost(training)
+    return [
+        f"<details>\n<summary>All {len(training)} stages: {tokens / 1e6:.0f} million tokens, "
+        f"{hours:.1f} hours</summary>",
+        markdown_table(["", "run", *(name.replace("_", " ") for name in used)], rows),
+        "The configuration of each stage is in `training.json`; the logs are `log-*.jsonl`.\n\n</details>",
+    ]
+
+
+def _fact(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value}"
+
+
+def training_cost(training: Sequence[dict[str, Any]]) -> tuple[int, float]:
+    """Return the tokens and the hours of all stages."""
+    return (
+        sum(stage.get("tokens", 0) for stage in training),
+        sum(stage.get("seconds", 0) for stage in training) / 3600,
+    )

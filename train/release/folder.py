@@ -21,9 +21,10 @@ from simllm.model.engines import Engine
 from simllm.model.network import of_last_layer
 from simllm.model.saved_model import SavedModel, round_to_blocks
 from simllm.scoring import embedding
-from train.release import card
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
+from train.release.card import main_figures, write_card
 from train.release.measure import MeasureConfig, check_comments, measure
+from train.release.refresh import CARD, FIGURES, describe_runs, read_sources, read_text
 from train.runtime import config as training_config
 
 
@@ -69,13 +70,12 @@ def write_release(release: Release) -> None:
     )
     config = training_config.load(MeasureConfig, release.config, [])
     check_comments(config)
-    notes = "\n".join(line for _, line in reading.read_lines(release.notes))
+    notes = read_text(release.notes)
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
     stages = [*runs[:-1], run]
-    logs = {f"log-{n}-{stage.name}.jsonl": _text(stage / "log.jsonl") for n, stage in enumerate(stages, 1)}
-    ablations = json.loads(_text(release.ablations)) if release.ablations else []
-    training = card.describe_training(stages)
+    training = describe_runs(stages)
+    ablations = json.loads(read_text(release.ablations)) if release.ablations else []
     comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []
     # All inputs have been read by now, because making and measuring the model takes long.
     write_model = partial(postprocess, comments=comments)
@@ -88,21 +88,19 @@ def write_release(release: Release) -> None:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
-        for name, log in logs.items():
-            output_file.write(candidate / name, log)
         figures = measure(candidate, config)
         if release.held_out:
             figures["held_out"] = measure_run(release.held_out, write_model, config)
-        output_file.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-        parts = [card.describe_model(candidate), *training, *card.figure_sections(figures)]
         if release.seeds:
             each = {
                 other: figures if other == run else measure_run(other, write_model, config) for other in seeds
             }
-            parts += card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
+            figures["seeds"] = {_seed_name(other, run): main_figures(row) for other, row in each.items()}
         if ablations:
-            parts += card.ablations_section(ablations)
-        output_file.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+            figures["ablations"] = {row["variant"]: main_figures(row) for row in ablations}
+        for name, text in {**training, FIGURES: json.dumps(figures, indent=1) + "\n"}.items():
+            output_file.write(candidate / name, text)
+        output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
 
 
 def measure_run(
@@ -131,10 +129,6 @@ def _dev_criterion(run: Path) -> float:
 def _seed_name(run: Path, released: Path) -> str:
     """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
-
-
-def _text(file: Path) -> str:
-    return "".join(line + "\n" for _, line in reading.read_lines(file))
 
 
 SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean embedding

@@ -16,6 +16,7 @@ comment, and on random pairs, then come from the comments in comments.jsonl that
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
 
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
@@ -38,13 +40,18 @@ from simllm.scoring import token_matching
 from simllm.scoring.scores import SIMILAR, Scores
 from simllm.stats.calibration import calibration_errors, reliability
 from simllm.stats.classification import auc_with_covariance
+from simllm.stats.correlation import rank_correlations
 from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
+from train.corpus.comments import first_sentence
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
 
 _SEED = 1
+_ENCODER = "sentence-bert="
+_FEWEST = 20  # rated pairs of one length, for a correlation
+_SAME_ABOVE = (0.5, 0.8)  # probabilities that a random pair should not reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +68,7 @@ class MeasureConfig:
     labelled: str | None = None  # held-out labelled pairs, for the same purpose
     items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
     unseen_items: str | None = None  # meaning items that no model is trained on; all are used
+    examples: tuple[tuple[str, str], ...] = ()  # pairs of texts whose scores the card shows
 
 
 def main() -> int:
@@ -104,9 +112,10 @@ def _check_file(config: MeasureConfig, key: str) -> None:
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     """Measure a model and the baselines on all data sets.
 
-    Returns JSON values: "signature", "spearman" (from `correlate_metrics`, by data set), "contrast" (from
-    `contrast_accuracies`, by metric), and the results of `_measure_meaning`, `measure_reliability` and
-    `measure_comments`. Keys without data in the configuration are left out.
+    Returns JSON values: "signature", "model" and "parameters" (sizes), "spearman" (from `correlate_metrics`,
+    by data set), "lengths" (from `correlate_lengths`), "contrast" (from `contrast_accuracies`, by metric),
+    "examples", and the results of `_measure_meaning`, `measure_reliability` and `measure_comments`. Keys
+    without data in the configuration are left out.
     """
     check_comments(config)
     learned = SimLLM(model)
@@ -118,14 +127,49 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         own.append(registry.same_metric("simllm-same", learned))
     metrics = [*own, *map(registry.load, config.baselines)]
     triples = contrast.clean_triples(contrast.load())
+    encoders = [name for name in config.baselines if name.startswith(_ENCODER)]
     return {
         "signature": learned.signature,
+        "model": measure_size(learned, model),
+        "parameters": {metric_name(name): count_parameters(name.removeprefix(_ENCODER)) for name in encoders},
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
+        "lengths": {
+            set_name(Path(file)): found
+            for file in config.rated
+            if (found := correlate_lengths(Path(file), metrics))
+        },
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
         **_measure_meaning(metrics, learned, config),
         **measure_reliability(learned, config),
         **measure_comments(learned, config),
+        "examples": score_examples(learned, config.examples),
     }
+
+
+def measure_size(learned: SimLLM, folder: Path) -> dict[str, int]:
+    """Return sizes of a model: "layers", "hidden_size", "vocab_size", "max_length", the numbers of
+    "parameters" and "head_parameters", and "bytes" of its weights.
+    """
+    model = learned.model
+    config = model.encoder.config
+    return {
+        "layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "vocab_size": config.vocab_size,
+        "max_length": config.max_length,
+        "parameters": sum(p.numel() for p in model.encoder.parameters()),
+        "head_parameters": sum(p.numel() for p in model.head.parameters()) if model.head else 0,
+        "bytes": sum(file.stat().st_size for file in folder.glob("*.safetensors")),
+    }
+
+
+def count_parameters(folder: str) -> int:
+    """Count the parameters of an encoder in a folder with one or more safetensors files."""
+    total = 0
+    for file in Path(folder).glob("*.safetensors"):
+        with safe_open(file, framework="np") as tensors:
+            total += sum(math.prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+    return total
 
 
 def set_name(file: Path) -> str:
@@ -150,6 +194,45 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {"pairs": result.rows[0].n, **figures}
 
 
+def correlate_lengths(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
+    """Correlate scores with ratings separately for "one" sentence and for "several" in one of the texts.
+
+    Each has the number of "pairs" and Spearman's rho by metric. Without enough pairs of both: empty.
+    """
+    rated = ratings.load(file)
+    several = np.array(
+        [
+            any(map(_has_several_sentences, pair))
+            for pair in zip(rated.candidates, rated.references, strict=True)
+        ]
+    )
+    if min(several.sum(), (~several).sum()) < _FEWEST:
+        return {}
+    names = [metric_name(metric.name) for metric in metrics]
+    scores = np.array([metric.score(rated.examples()).values for metric in metrics])
+    found = {}
+    for name, chosen in (("one", ~several), ("several", several)):
+        people = np.tile(rated.values[chosen], (len(metrics), 1))
+        rho = rank_correlations(scores[:, chosen], people).tolist()
+        found[name] = {"pairs": int(chosen.sum()), **dict(zip(names, rho, strict=True))}
+    return found
+
+
+def _has_several_sentences(text: str) -> bool:
+    return first_sentence(text).strip() != text.strip()
+
+
+def score_examples(learned: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Score pairs of texts; for each pair, "texts", "score", and with a head "same"."""
+    scores = learned.score([first for first, _ in pairs], [second for _, second in pairs])
+    rows = [
+        {"texts": list(pair), "score": float(score)} for pair, score in zip(pairs, scores.values, strict=True)
+    ]
+    for row, same in zip(rows, scores.same if scores.same is not None else (), strict=False):
+        row["same"] = float(same)
+    return rows
+
+
 def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure metrics and the meaning head on meaning items: "items", and with a head "flags" and
     "unseen_items".
@@ -168,8 +251,11 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric without its argument: "word-vectors" for "word-vectors=FILE"."""
-    return metric.partition("=")[0]
+    """Return a short name of a metric: "word-vectors" for "word-vectors=FILE", "mini" for an encoder
+    "sentence-bert=folder/mini".
+    """
+    name, _, argument = metric.partition("=")
+    return Path(argument).name if metric.startswith(_ENCODER) else name
 
 
 def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
@@ -295,14 +381,21 @@ def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str
     return {"pairs": len(pairs), "first": float((rank == 1).mean()), "mrr": float((1 / rank).mean())}
 
 
-def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
-    """Return the mean, the median, and the 5% and 95% quantiles of the scores of random pairs."""
+def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, Any]:
+    """Return the mean, the median, and the 5% and 95% quantiles of the scores of random pairs.
+
+    With a meaning head, "same_above" has the shares of pairs whose probability is above some thresholds.
+    """
     a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
     # Pairs of a text with itself are dropped, not replaced.
     different = a != b
-    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
-    quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
-    return {"mean": float(values.mean()), **dict(zip(("p5", "median", "p95"), quantiles, strict=True))}
+    scores = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]])
+    quantiles = np.quantile(scores.values, [0.05, 0.5, 0.95]).tolist()
+    figures: dict[str, Any] = {"pairs": len(scores.values), "mean": scores.mean}
+    figures |= dict(zip(("p5", "median", "p95"), quantiles, strict=True))
+    if scores.same is not None:
+        figures["same_above"] = {f"{least:g}": float((scores.same > least).mean()) for least in _SAME_ABOVE}
+    return figures
 
 
 def _read_summaries_and_descriptions(

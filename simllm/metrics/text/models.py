@@ -77,6 +77,9 @@ def _loading(folder: Path) -> Iterator[None]:
     import torch
 
     for file in sorted(folder.rglob("*config.json")):
+        # The training data of all-MiniLM-L6-v2 and others: a list, which no library reads.
+        if file.name == "data_config.json":
+            continue
         # transformers would ask on the terminal whether to run the code.
         if file.is_file() and "auto_map" in reading.read_json(file):
             raise UnavailableError(f"{file}: names code to run (auto_map); no code of model folders is run")

@@ -54,11 +54,13 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     done = release([run], out, "--centre", comments, "--calibrate", comments, "--held-out", run)
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
-    assert card.endswith("## Notes\n\nOf mine.\n")
+    assert "## Notes\n\nOf mine.\n" in card
+    assert [stage["name"] for stage in json.loads((out / "training.json").read_text())] == ["run"]
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {rho:.4f} [" in card
-    assert "| kind | simllm, balanced | control, balanced | jaccard, balanced |" in card
+    assert "| kind | simllm, balanced | control, balanced | simllm, adversarial |" in card
+    assert "| Jaccard | " in card
     assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
     assert after < 0.6 * before

@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 import yaml
+from safetensors.numpy import load_file
 from sklearn.metrics import roc_auc_score
 
 from simllm import SimLLM
 from simllm.io.reading import objects
+from simllm.metrics import registry
 from simllm.model import ppmi_vectors, saved_model
 from simllm.perturb.summaries import lexicon
 from train.contrastive.meaning_pairs import read_items
@@ -41,6 +44,55 @@ def test_measures_a_model(call, model_folder, sets):
         assert found["first"] <= found["mrr"] <= 1
     unrelated = figures["random_pairs"]
     assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+    assert "same_above" not in unrelated
+    weights = load_file(model_folder / "model.safetensors").values()
+    assert figures["model"]["parameters"] == sum(tensor.size for tensor in weights)
+    assert figures["model"]["head_parameters"] == 0
+
+
+def test_pairs_with_several_sentences_are_measured_apart(tmp_path):
+    """Ratings fall with added words for single sentences, and rise for others."""
+    file = tmp_path / "rated.jsonl"
+    rows = [
+        {
+            "reference": "Opens a file." + " It may fail." * several,
+            "candidate": "opens a file" + " now" * words,
+            "rating": -words if several else words,
+        }
+        for several in (0, 1)
+        for words in range(25)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = [registry.load("chrf"), registry.load("rouge-l")]
+    found = measure_.correlate_lengths(file, metrics)
+    assert [found[name]["pairs"] for name in ("one", "several")] == [25, 25]
+    assert found["one"]["rouge-l"] == pytest.approx(-1)
+    assert found["several"]["rouge-l"] == pytest.approx(1)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows[:30]))
+    assert measure_.correlate_lengths(file, metrics) == {}
+
+
+def test_false_alarms_of_the_head_on_random_pairs(head_folder, comments):
+    metric = SimLLM(head_folder)
+    texts = sorted(set(comments[:100]))
+    found = measure_._score_random_pairs(metric, texts, 200)
+    a, b = np.random.default_rng(1).integers(len(texts), size=(2, 200))
+    same = metric.score([texts[i] for i in a[a != b]], [texts[i] for i in b[a != b]]).same
+    assert found["pairs"] == len(same)
+    assert found["same_above"]["0.5"] == pytest.approx((same > 0.5).mean())
+
+
+def test_examples_have_the_scores_of_both_outputs(model_folder, head_folder):
+    pairs = [("opens the file", "opens the file"), ("opens the file", "adds two lists")]
+    rows = measure_.score_examples(SimLLM(head_folder), pairs)
+    assert rows[0] == {"texts": ["opens the file"] * 2, "score": 1, "same": 1}
+    assert "same" not in measure_.score_examples(SimLLM(model_folder), pairs)[1]
+
+
+def test_encoders_are_named_by_their_folders(model_folder):
+    assert measure_.metric_name(f"sentence-bert={model_folder}") == model_folder.name
+    weights = load_file(model_folder / "model.safetensors").values()
+    assert measure_.count_parameters(str(model_folder)) == sum(tensor.size for tensor in weights)
 
 
 def test_comments_of_other_repositories_are_used_for_the_retrieval_only(model_folder, sets, tmp_path):
