@@ -9,7 +9,8 @@ A comment behind a figure names its source. The figure keeps its form: decimals,
     .05<!--fixed-->                                      no figure of the model, or one of the past
 
 A table after the line `<!-- table: NAME -->` is written whole. A sentence that depends on figures stands
-behind `<!-- check: SOURCE > SOURCE -->`, in which a number may take the place of a source.
+behind `<!-- check: SOURCE > SOURCE -->`, in which a number may take the place of a source. The paragraph
+after the line `<!-- fixed: REASON -->` has figures that are not measured again.
 """
 
 import functools
@@ -104,7 +105,7 @@ def _side(source):
 
 # What looks like a figure of the model: .849, 84%, 4.0 times, 13.3M, 990 pairs a second.
 _BARE = re.compile(
-    r"(?<![\w.,<-])(?:-?0?\.\d{2,}|\d+(?:\.\d+)?%|\d+(?:\.\d+)?M\b|\d[\d,.]*(?= times as\b| pairs a second))"
+    r"(?<![\w.,<-])(?>-?0?\.\d{2,}|\d+(?:\.\d+)?%|\d+(?:\.\d+)?M\b|\d[\d,.]*(?= times as\b| pairs a second))"
     r"(?! (?:low|bootstrap|interval|intervals|confidence)\b)(?!<!--)"
 )
 
@@ -113,7 +114,8 @@ def bare_figures(text):
     """Return the lines of a page with figures that no comment explains, outside of code."""
     text = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.S | re.M)
     text = _TABLE.sub("", text)
-    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|<img[^>]*>|!\[[^\]]*\]", "", text)
+    text = re.sub(r"<!-- fixed: [^>]*-->\n\n(?:.+\n)*", "", text)
+    text = re.sub(r"`(?:[^`\n]|\n(?!\n))*`|\]\([^)]*\)|<img[^>]*>|!\[[^\]]*\]", "", text)
     return [line for line in text.splitlines() if _BARE.search(line)]
 
 
@@ -139,6 +141,7 @@ def _contrast():
     rows = [
         [title, *(f"{contrast[name][form]['all']:.0%}" for form in ("balanced", "adversarial"))]
         for name, title in names.items()
+        if name in contrast
     ]
     return markdown_table(["", "balanced", "adversarial"], rows)
 

@@ -6,6 +6,7 @@
 Outputs with a line `…` are not changed; they are listed if they no longer match, and so are checks that fail.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,16 @@ from tests.docs.figures import failed_checks, refreshed
 from tests.docs.markdown_blocks import PAGES, Session, blocks, same
 
 
-def update(page):
-    """Write a page's figures, run its blocks, and write their outputs."""
+def update_figures(page):
+    """Write the figures and tables of a page as they were measured, and list the checks that fail."""
     text = refreshed(page.read_text(encoding="utf-8"))
     page.write_text(text, encoding="utf-8")
     for check in failed_checks(text):
         print(f"{page}: does not hold: {check}")
+
+
+def update(page):
+    """Run a page's blocks and write their outputs."""
     lines, found = page.read_text(encoding="utf-8").splitlines(), []
     with tempfile.TemporaryDirectory() as folder:
         session = Session(Path(folder))
@@ -39,7 +44,15 @@ def update(page):
 
 
 if __name__ == "__main__":
-    if not sys.argv[1:]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pages", nargs="*", type=Path, help="Markdown files; default: all, and the drawings")
+    parser.add_argument("--figures-only", action="store_true", help="run no code block")
+    options = parser.parse_args()
+    if not options.pages:
         subprocess.run([sys.executable, "docs/images/draw.py"], cwd=ROOT, check=True)
-    for name in sys.argv[1:] or PAGES:
-        update(Path(name).resolve())
+    for page in options.pages or PAGES:
+        update_figures(page.resolve())
+        if not options.figures_only:
+            update(page.resolve())

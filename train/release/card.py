@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from simllm.errors import InputError
 from simllm.model import saved_model
 from train.release.measure import set_name
 
@@ -18,8 +19,8 @@ from train.release.measure import set_name
 SETS = {
     "rated/haque2022": "Haque 2022",
     "rated/shen2021_leclair": "Shen 2021",
-    "rated/roy2021_dev": "Roy 2021, development half",
-    "rated/llm2025_dev": "LLM summaries 2025, development half",
+    "rated/roy2021_dev": "Roy 2021, dev half",
+    "rated/llm2025_dev": "LLM 2025, dev half",
     "stsb_en/dev": "STS-B dev",
     "stsb_en/test": "STS-B test",
     "sick/test_annotated": "SICK test",
@@ -75,49 +76,48 @@ def write_card(sources: CardSources) -> str:
 
 def _split_notes(notes: str) -> tuple[dict[str, Any], str, str]:
     """Split the notes into their metadata, the text before the first heading of level 2, and the rest."""
-    metadata, text = {}, notes.strip()
+    metadata: Any = {}
+    text = notes.strip()
     if text.startswith("---\n"):
         head, _, text = text.removeprefix("---\n").partition("\n---\n")
-        metadata = yaml.safe_load(head)
+        try:
+            metadata = yaml.safe_load(head)
+        except yaml.YAMLError:
+            metadata = None
+        if not isinstance(metadata, dict):
+            raise InputError("notes: expected YAML with `key: value` between the first two lines ---")
     opening, mark, rest = f"\n{text.strip()}".partition("\n## ")
     return metadata, opening.strip(), (mark + rest).strip()
 
 
 def _metadata(metadata: dict[str, Any], figures: dict[str, Any]) -> str:
     """Return the YAML header that Hugging Face reads, with the figures as `model-index`."""
-    rows = [
-        (SETS.get(name, name), name, "spearmanr", "Spearman's correlation", found["simllm"]["rho"])
+    results = [
+        _result(SETS.get(name, name), name, "spearmanr", {"Spearman's correlation": found["simllm"]["rho"]})
         for name, found in figures["spearman"].items()
     ]
-    rows += [
-        (
-            f"contrast set, {form}",
-            "contrast",
-            "accuracy",
-            f"accuracy of {title}",
-            figures["contrast"][name][form]["all"],
-        )
-        for form in next(iter(figures["contrast"].values()))
-        for name, title in (("simllm", "the score"), ("simllm-same", "`same`"))
-        if name in figures["contrast"]
-    ]
-    results = [
-        {
-            "task": {"type": "sentence-similarity", "name": "Similarity of meaning"},
-            "dataset": {"name": title, "type": name},
-            "metrics": [{"type": kind, "name": label, "value": round(value, 4)}],
-        }
-        for title, name, kind, label, value in rows
-    ]
+    own = {METRICS[name]: figures["contrast"].get(name) for name in ("simllm", "simllm-same")}
+    for form in figures["contrast"]["simllm"]:
+        values = {f"accuracy of {title}": found[form]["all"] for title, found in own.items() if found}
+        results.append(_result(f"contrast set, {form}", f"contrast-{form}", "accuracy", values))
     header = {
-        **metadata,
         "language": "en",
         "library_name": "simllm",
         "pipeline_tag": "sentence-similarity",
         "tags": _TAGS,
-        "model-index": [{"name": metadata.get("model_name", "simllm"), "results": results}],
+        **metadata,
+        "model-index": [{"name": "simllm", "results": results}],
     }
-    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True)}---"
+    return f"---\n{yaml.safe_dump(header, sort_keys=False, default_flow_style=None, width=110)}---"
+
+
+def _result(title: str, name: str, kind: str, values: dict[str, float]) -> dict[str, Any]:
+    """Return the entry of `model-index` for figures, by their labels, on one data set."""
+    return {
+        "task": {"type": "sentence-similarity", "name": "Similarity of meaning"},
+        "dataset": {"name": title, "type": name},
+        "metrics": [{"type": kind, "name": label, "value": round(x, 4)} for label, x in values.items()],
+    }
 
 
 def _describe_model(folder: Path, figures: dict[str, Any]) -> str:
@@ -184,7 +184,7 @@ def _quality(figures: dict[str, Any], training: Sequence[dict[str, Any]]) -> lis
         "Spearman's correlation of scores with human ratings, and the share of triples of the contrast set "
         "in which a rewording gets a higher value than a change of meaning.",
         quality_table(figures, list(figures["spearman"]), forms),
-        f"The training was stopped or chosen on {', '.join(chosen)}: the figures on these sets flatter."
+        f"Kept updates were chosen on {', '.join(chosen)}: the figures on these sets flatter."
         if chosen
         else "",
     ]
@@ -216,6 +216,8 @@ def _failures(figures: dict[str, Any]) -> list[str]:
             f"**Unrelated texts.** Of {random['pairs']:,} random pairs of comments, which say different "
             f"things, `same` puts {shares}."
         )
+    if better := _better_metrics(figures["spearman"]):
+        lines.append(f"**Where another metric agrees better with people.** {better}")
     if several := _several_sentences(figures):
         lines.append(f"**Several sentences.** {several}")
     for name, whose in (
@@ -234,6 +236,18 @@ def _failures(figures: dict[str, Any]) -> list[str]:
         "which nothing remains."
     )
     return ["## Where it fails", "\n".join(f"- {line}" for line in lines)]
+
+
+def _better_metrics(sets: dict[str, Any]) -> str:
+    """Name the best other metric on each set on which the score is not the best."""
+    found = []
+    for name, figures in sets.items():
+        metric, best = max(_by_metric(figures), key=lambda row: row[1]["rho"])
+        if best["rho"] > figures["simllm"]["rho"]:
+            own = decimal(figures["simllm"]["rho"], 2)
+            title = f"{SETS.get(name, name)}: {METRICS.get(metric, metric)}"
+            found.append(f"{title} {decimal(best['rho'], 2)}, the score {own}")
+    return "; ".join(found) + "." if found else ""
 
 
 def _several_sentences(figures: dict[str, Any]) -> str:
@@ -310,13 +324,17 @@ def _agreement(sets: dict[str, Any]) -> str:
     metrics = [name for name, _ in _by_metric(next(iter(sets.values())))]
     rows = [
         [
-            name,
+            SETS.get(name, name),
             f"{figures['pairs']:,}",
-            *("{rho:.4f} [{low:.3f}, {high:.3f}]".format(**figures[m]) for m in metrics),
+            *(_with_interval(figures[metric]) for metric in metrics),
         ]
         for name, figures in sets.items()
     ]
-    return markdown_table(["ratings", "pairs", *metrics], rows)
+    return markdown_table(["ratings", "pairs", *(METRICS.get(m, m) for m in metrics)], rows)
+
+
+def _with_interval(found: dict[str, float]) -> str:
+    return f"{decimal(found['rho'])} [{decimal(found['low'])}, {decimal(found['high'])}]"
 
 
 def _lengths(sets: dict[str, Any] | None) -> list[str]:
@@ -325,12 +343,13 @@ def _lengths(sets: dict[str, Any] | None) -> list[str]:
         return []
     metrics = [name for name in next(iter(sets.values()))["one"] if name != "pairs"]
     rows = [
-        [name, length, f"{found['pairs']:,}", *(decimal(found[m], 2) for m in metrics)]
+        [SETS.get(name, name), length, f"{found['pairs']:,}", *(decimal(found[m], 2) for m in metrics)]
         for name, by_length in sets.items()
         for length, found in by_length.items()
     ]
+    titles = [METRICS.get(metric, metric) for metric in metrics]
     intro = "The same for pairs of single sentences, and for pairs in which a text has several:"
-    return [intro, markdown_table(["ratings", "sentences", "pairs", *metrics], rows)]
+    return [intro, markdown_table(["ratings", "sentences", "pairs", *titles], rows)]
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,15 @@ from simllm.scoring import embedding
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import main_figures, write_card
 from train.release.measure import MeasureConfig, check_comments, measure
-from train.release.refresh import CARD, FIGURES, describe_runs, read_sources, read_text
+from train.release.refresh import (
+    CARD,
+    FIGURES,
+    describe_runs,
+    read_figures,
+    read_sources,
+    read_text,
+    summarize_ablations,
+)
 from train.runtime import config as training_config
 
 
@@ -75,7 +83,8 @@ def write_release(release: Release) -> None:
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
     stages = [*runs[:-1], run]
     training = describe_runs(stages)
-    ablations = json.loads(read_text(release.ablations)) if release.ablations else []
+    before = read_figures(release.out)
+    ablations = summarize_ablations(release.ablations) if release.ablations else {}
     comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []
     # All inputs have been read by now, because making and measuring the model takes long.
     write_model = partial(postprocess, comments=comments)
@@ -88,23 +97,27 @@ def write_release(release: Release) -> None:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
-        figures = measure(candidate, config)
+        figures = measure(candidate, config, before)
         if release.held_out:
-            figures["held_out"] = measure_run(release.held_out, write_model, config)
+            figures["held_out"] = measure_run(release.held_out, write_model, config, figures)
         if release.seeds:
             each = {
-                other: figures if other == run else measure_run(other, write_model, config) for other in seeds
+                other: figures if other == run else measure_run(other, write_model, config, figures)
+                for other in seeds
             }
             figures["seeds"] = {_seed_name(other, run): main_figures(row) for other, row in each.items()}
         if ablations:
-            figures["ablations"] = {row["variant"]: main_figures(row) for row in ablations}
+            figures["ablations"] = ablations
         for name, text in {**training, FIGURES: json.dumps(figures, indent=1) + "\n"}.items():
             output_file.write(candidate / name, text)
         output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
 
 
 def measure_run(
-    run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
+    run: Path,
+    write_model: Callable[[Path, Path], None],
+    config: MeasureConfig,
+    before: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Measure a model that is not released, after the same postprocessing (`write_model`) as the released
     model.
@@ -112,7 +125,7 @@ def measure_run(
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         write_model(run, model)
-        return measure(model, config)
+        return measure(model, config, before)
 
 
 def _provenance(run: Path) -> dict[str, Any]:

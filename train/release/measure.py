@@ -15,10 +15,12 @@ comment, and on random pairs, then come from the comments in comments.jsonl that
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -49,7 +51,7 @@ from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
 
 _SEED = 1
-_ENCODER = "sentence-bert="
+_MODELS = ("sentence-bert=", "nli=")  # metrics that are named by their models, and take long
 _FEWEST = 20  # rated pairs of one length, for a correlation
 _SAME_ABOVE = (0.5, 0.8)  # probabilities that a random pair should not reach
 
@@ -109,13 +111,14 @@ def _check_file(config: MeasureConfig, key: str) -> None:
         raise InputError(f"{key}: {file}: no such file")
 
 
-def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
+def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Measure a model and the baselines on all data sets.
 
     Returns JSON values: "signature", "model" and "parameters" (sizes), "spearman" (from `correlate_metrics`,
     by data set), "lengths" (from `correlate_lengths`), "contrast" (from `contrast_accuracies`, by metric),
-    "examples", and the results of `_measure_meaning`, `measure_reliability` and `measure_comments`. Keys
-    without data in the configuration are left out.
+    "examples", "baselines", and the results of `_measure_meaning`, `measure_reliability` and
+    `measure_comments`. Keys without data in the configuration are left out. `before` has earlier figures, of
+    this or another model; those of baselines that are the same on the same data are not measured again.
     """
     check_comments(config)
     learned = SimLLM(model)
@@ -125,13 +128,25 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))
-    metrics = [*own, *map(registry.load, config.baselines)]
+    baselines, missing = registry.load_all(config.baselines)
+    for name, remedy in missing.items():
+        warnings.warn(f"{name} is not measured: {remedy}", stacklevel=2)
+    known = {
+        "data": _hash_of_data(config),
+        "signatures": {metric_name(metric.name): metric.signature for metric in baselines},
+    }
+    kept = _kept_baselines(known, before or {})
+    metrics = [*own, *(metric for metric in baselines if metric_name(metric.name) not in kept)]
     triples = contrast.clean_triples(contrast.load())
-    encoders = [name for name in config.baselines if name.startswith(_ENCODER)]
-    return {
+    figures = {
         "signature": learned.signature,
         "model": measure_size(learned, model),
-        "parameters": {metric_name(name): count_parameters(name.removeprefix(_ENCODER)) for name in encoders},
+        "parameters": {
+            metric_name(name): parameters
+            for name in config.baselines
+            if name.startswith(_MODELS) and (parameters := count_parameters(name.partition("=")[2]))
+        },
+        "baselines": known,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
         "lengths": {
             set_name(Path(file)): found
@@ -144,6 +159,46 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         **measure_comments(learned, config),
         "examples": score_examples(learned, config.examples),
     }
+    names = [metric_name(name) for name in (*(metric.name for metric in own), *config.baselines)]
+    for key in _BY_METRIC:
+        if key in figures:
+            figures[key] = _with_rows(figures[key], (before or {}).get(key, {}), kept, names)
+    return figures
+
+
+_BY_METRIC = ("spearman", "lengths", "contrast", "items")  # figures that have rows of baselines
+
+
+def _hash_of_data(config: MeasureConfig) -> str:
+    """Hash the data on which baselines are measured."""
+    patterns = [*config.rated, *([config.items] if config.items else [])]
+    files = [name for pattern in patterns for name in sorted({pattern, *glob(pattern)})]  # noqa: PTH207
+    digest = hashlib.sha256(repr(contrast.load()).encode())
+    for file in filter(Path.is_file, map(Path, files)):
+        digest.update(f"{set_name(file)} {output_file.sha256_of(file)}".encode())
+    return digest.hexdigest()[:12]
+
+
+def _kept_baselines(known: dict[str, Any], before: Mapping[str, Any]) -> set[str]:
+    """Return the names of baselines whose earlier figures still hold."""
+    earlier = before.get("baselines", {})
+    if earlier.get("data") != known["data"]:
+        return set()
+    return {name for name, value in known["signatures"].items() if earlier["signatures"].get(name) == value}
+
+
+def _with_rows(found: Any, before: Any, kept: set[str], names: Sequence[str]) -> Any:
+    """Add the rows of kept baselines to figures, at any depth, in the order of `names`."""
+    if not isinstance(found, dict):
+        return found
+    before = before or {}
+    rows = {name: before[name] for name in kept if name in before}
+    inner = {
+        key: value if key in names else _with_rows(value, before.get(key), kept, names)
+        for key, value in found.items()
+    }
+    order = {name: number for number, name in enumerate(names)}
+    return dict(sorted({**inner, **rows}.items(), key=lambda item: order.get(item[0], -1)))
 
 
 def measure_size(learned: SimLLM, folder: Path) -> dict[str, int]:
@@ -241,7 +296,8 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
     figures: dict[str, Any] = {}
     if config.items is not None:
         test = read_items(config.items, "test", nothing_excluded, held_out)
-        figures["items"] = measure_items(metrics, test)
+        # Models have rows on the contrast set, and take long.
+        figures["items"] = measure_items([m for m in metrics if not m.name.startswith(_MODELS)], test)
         if learned.head:
             figures["flags"] = measure_flags(learned, test)
     if config.unseen_items is not None and learned.head:
@@ -255,7 +311,7 @@ def metric_name(metric: str) -> str:
     "sentence-bert=folder/mini".
     """
     name, _, argument = metric.partition("=")
-    return Path(argument).name if metric.startswith(_ENCODER) else name
+    return Path(argument).name if metric.startswith(_MODELS) else name
 
 
 def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:

@@ -9,7 +9,8 @@ compares new ones; it measures the model (`train.release.measure`, `--config` na
 from the files of the folder.
 
 After `--runs` stand the folders of the training runs, in the order in which they trained. Their logs and
-facts (`training.json`) replace those in the model folder. `--held-out` measures a control model, too.
+facts (`training.json`) replace those in the model folder. `--held-out` measures a control model, too. Figures
+of baselines are kept if neither the baselines nor the data have changed.
 
 The file after `--notes` is Markdown that is written by hand. It may begin with metadata for the card, such
 as the licence: YAML between two lines `---`. The text above its first heading of the second level opens the
@@ -29,7 +30,7 @@ from simllm.errors import InputError
 from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
-from train.release.card import CardSources, write_card
+from train.release.card import CardSources, main_figures, write_card
 from train.release.measure import MeasureConfig, check_comments, measure
 from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
@@ -48,6 +49,7 @@ def main() -> int:
     parser.add_argument("--card-only", action="store_true", help="measure nothing")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("--held-out", type=Path, metavar="MODEL", help="model folder of a control model")
+    parser.add_argument("--ablations", type=Path, metavar="FILE", help="output of train.release.ablations")
     parser.add_argument("--runs", nargs="+", type=Path, default=[], metavar="RUN", help="training runs")
     return run_command(parser, refresh)
 
@@ -58,27 +60,40 @@ def refresh(
     card_only: bool = False,
     config: Path = Path("configs/measure.yaml"),
     held_out: Path | None = None,
+    ablations: Path | None = None,
     runs: Sequence[Path] = (),
 ) -> None:
     """Write the golden scores, figures, logs and card of a model folder anew."""
     folder = OutputFolder(model, saved_model.CONTENT)
     folder.check_addition(CARD)
     sets = training_config.load(MeasureConfig, config, [])
-    if card_only and held_out:
-        raise InputError("--held-out is measured, which --card-only does not allow")
+    if card_only and (held_out or ablations):
+        raise InputError("--held-out and --ablations change the figures, which --card-only does not allow")
     text, added = read_text(notes), describe_runs(runs) if runs else {}
     if not card_only:
         check_comments(sets)
-        before = reading.read_json(model / FIGURES) if (model / FIGURES).exists() else {}
-        figures = measure(model, sets)
+        before = read_figures(model)
+        figures = measure(model, sets, before)
         figures |= {name: before[name] for name in _OF_OTHERS if name in before}
         if held_out:
-            figures["held_out"] = measure(held_out, sets)
+            figures["held_out"] = measure(held_out, sets, figures)
+        if ablations:
+            figures["ablations"] = summarize_ablations(ablations)
         golden_scores.write_golden_scores(model)
         added[FIGURES] = json.dumps(figures, indent=1) + "\n"
     for name, content in added.items():
         folder.write(name, content)
     folder.write(CARD, write_card(read_sources(model, text)))
+
+
+def summarize_ablations(file: Path) -> dict[str, dict[str, float]]:
+    """Return the main figures of each variant in the output of `train.release.ablations`."""
+    return {row["variant"]: main_figures(row) for row in json.loads(read_text(file))}
+
+
+def read_figures(model: Path) -> dict[str, Any]:
+    """Read the figures in a model folder; none if it has no such file."""
+    return reading.read_json(model / FIGURES) if (model / FIGURES).exists() else {}
 
 
 def read_text(file: Path) -> str:

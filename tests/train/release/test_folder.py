@@ -14,6 +14,7 @@ from simllm.model import saved_model
 from simllm.model.saved_model import BLOCK, are_blocks
 from tests.train.training_processes import content
 from train.release import __main__ as release_
+from train.release.card import decimal
 from train.release.folder import centre_embeddings, postprocess
 from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
@@ -58,7 +59,7 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     assert [stage["name"] for stage in json.loads((out / "training.json").read_text())] == ["run"]
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
-    assert f"| set/rated | 60 | {rho:.4f} [" in card
+    assert f"| set/rated | 60 | {decimal(rho)} [" in card
     assert "| kind | simllm, balanced | control, balanced | simllm, adversarial |" in card
     assert "| Jaccard | " in card
     assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}

@@ -20,6 +20,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.release import card
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
+from train.runtime.config import load
 
 
 def test_measures_a_model(call, model_folder, sets):
@@ -87,6 +88,22 @@ def test_examples_have_the_scores_of_both_outputs(model_folder, head_folder):
     rows = measure_.score_examples(SimLLM(head_folder), pairs)
     assert rows[0] == {"texts": ["opens the file"] * 2, "score": 1, "same": 1}
     assert "same" not in measure_.score_examples(SimLLM(model_folder), pairs)[1]
+
+
+def test_figures_of_baselines_are_kept_as_long_as_the_data_are_the_same(model_folder, sets):
+    config = load(MeasureConfig, sets, [])
+    before = measure(model_folder, config)
+    before["spearman"]["set/rated"]["jaccard"]["rho"] = 0.123
+    again = measure(model_folder, config, before)
+    assert again == before
+    assert list(again["spearman"]["set/rated"]) == ["pairs", "simllm", "jaccard"]
+    more = load(MeasureConfig, sets, ["baselines=[rouge-l,jaccard]"])
+    added = measure(model_folder, more, before)
+    assert list(added["contrast"]) == ["simllm", "rouge-l", "jaccard"]
+    assert added["spearman"]["set/rated"]["jaccard"]["rho"] == 0.123
+    rated = Path(config.rated[0])
+    rated.write_text(rated.read_text().replace('"rating": 0', '"rating": 1'))
+    assert measure(model_folder, config, before)["spearman"]["set/rated"]["jaccard"]["rho"] != 0.123
 
 
 def test_encoders_are_named_by_their_folders(model_folder):
