@@ -166,7 +166,7 @@ def _speed():
                 f"{way['largest_difference']:.0e}".replace("e-0", "e-"),
             ]
             cells.append(f"{way['spearman']:.5f}")
-        rows.append([_WAYS[name], *cells, *[""] * (5 - len(cells))])
+        rows.append([_WAYS.get(name, name), *cells, *[""] * (5 - len(cells))])
     header = ["", "pairs/s", "ratio", "share of the machine's rate", "largest difference"]
     return markdown_table([*header, "Spearman with sentence-transformers"], rows)
 

@@ -128,7 +128,7 @@ def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))
-    baselines, missing = registry.load_all(config.baselines)
+    baselines, missing = registry.load_all(config.baselines) if config.baselines else ([], {})
     for name, remedy in missing.items():
         warnings.warn(f"{name} is not measured: {remedy}", stacklevel=2)
     known = {
