@@ -52,6 +52,7 @@ def main() -> int:
 
 
 def _calibrate(model: Path, comments: Path, labelled: Path | None, items: str | None) -> None:
+    OutputFolder(model).check_addition(golden_scores.GOLDEN_FILE)
     # All files are read first, because a wrong file must leave the model as it was.
     pairs = meaning_test_pairs(comments, labelled, items) if labelled else None
     calibrate(model, comments)

@@ -14,8 +14,10 @@ from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release import ablations, card
+from train.release import ablations
 from train.release.ablations import AblationsConfig, training_commands
+from train.release.card import _ablations
+from train.release.refresh import summarize_ablations
 from train.runtime.config import load
 
 
@@ -96,7 +98,7 @@ def test_ablation_trains_and_measures_every_variant(ablate, tmp_path):
     made = saved_model.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
     assert made["start"]["objective"] == "masked language modelling"
-    title, _, table = card.ablations_section(rows)
+    title, _, table = _ablations(summarize_ablations(tmp_path / "ablations.json"))
     assert title == "## Ablations"
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 
