@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from simllm.model import saved_model
 from simllm.model.saved_model import BLOCK, are_blocks
 from tests.train.training_processes import content
 from train.release import __main__ as release_
+from train.release import refresh as refresh_
 from train.release.card import decimal
 from train.release.folder import centre_embeddings, postprocess
 from train.release.measure import MeasureConfig, measure
@@ -70,6 +72,29 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     assert (out / "log-1-run.jsonl").is_file()
     assert SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt"
     assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_refresh_brings_a_changed_folder_up_to_date(call, release, runs, sets, tmp_path):
+    out, notes = tmp_path / "released", tmp_path / "notes.md"
+    assert release([runs[0]], out, "--held-out", runs[0]).returncode == 0
+    before = content(out)
+    figures = json.loads((out / "figures.json").read_text())
+    notes.write_text("# Mine\n\n## Notes\n\nOf others.\n")
+    assert call(refresh_, out, "--notes", notes, "--card-only").returncode == 0
+    changed = {name for name, text in content(out).items() if before.get(name) != text}
+    assert {Path(name).name for name in changed} == {"README.md", ".simllm"}
+    assert "\n# Mine\n" in (out / "README.md").read_text()
+    # Other weights have other scores.
+    shutil.copy(runs[1] / "model" / "model.safetensors", out / "model.safetensors")
+    done = call(refresh_, out, "--notes", notes, "--config", sets, "--runs", runs[1])
+    assert done.returncode == 0, done.stderr
+    after = json.loads((out / "figures.json").read_text())
+    assert after["signature"] == SimLLM(out).signature != figures["signature"]
+    assert after["held_out"] == figures["held_out"]
+    assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
+    assert [stage["name"] for stage in json.loads((out / "training.json").read_text())] == ["other"]
+    assert f"Model hash {SimLLM(out).model.hash}" in (out / "README.md").read_text()
 
 
 def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
