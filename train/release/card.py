@@ -529,7 +529,7 @@ def _stages(training: Sequence[dict[str, Any]]) -> list[str]:
         f"<details>\n<summary>All {len(training)} stages: {tokens / 1e6:.0f} million tokens, "
         f"{hours:.1f} hours</summary>",
         markdown_table(["", "run", *(name.replace("_", " ") for name in used)], rows),
-        "The configuration of each stage is in `training.json`; the logs are `log-*.jsonl`.\n\n</details>",
+        "`training.json` has the configuration of each stage, and names its log.\n\n</details>",
     ]
 
 
