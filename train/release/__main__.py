@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument("--notes", required=True, type=Path, help="Markdown for the card")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument(
+        "--after", type=Path, metavar="MODEL", help="the released model from which the first run started"
+    )
+    parser.add_argument(
         "--centre", type=Path, metavar="COMMENTS",
         help="comments, one per line; embeddings are shifted so that their mean is 0",
     )  # fmt: skip

@@ -42,6 +42,7 @@ class Release:
 
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
+        after: The released model from which the first run started, if any; its stages come first.
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
         centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
@@ -63,6 +64,7 @@ class Release:
     held_out: Path | None = None
     seeds: Sequence[Path] = ()
     ablations: Path | None = None
+    after: Path | None = None
 
     def __post_init__(self) -> None:
         if self.calibrate_meaning and not self.calibrate:
@@ -82,7 +84,7 @@ def write_release(release: Release) -> None:
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
     stages = [*runs[:-1], run]
-    training = describe_runs(stages)
+    training = describe_runs(stages, release.after)
     before = read_figures(release.out)
     ablations = summarize_ablations(release.ablations) if release.ablations else {}
     comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []

@@ -101,14 +101,16 @@ def read_text(file: Path) -> str:
     return "".join(line + "\n" for _, line in reading.read_lines(file))
 
 
-def describe_runs(runs: Sequence[Path]) -> dict[str, str]:
+def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, str]:
     """Return the logs of runs and `training.json`, by the names of the files in the model folder.
 
     Each stage in `training.json` has the "name" of its run, the name of its "log", and its provenance. What
-    came before the stage is left out, because other stages describe it.
+    came before the stage is left out, because other stages describe it. `after` is a released model, whose
+    stages come first.
     """
-    files, stages = {}, []
-    for number, folder in enumerate(runs, 1):
+    stages = json.loads(read_text(after / TRAINING)) if after else []
+    files = {stage["log"]: read_text(after / stage["log"]) for stage in stages} if after else {}
+    for number, folder in enumerate(runs, len(stages) + 1):
         facts = saved_model.load(folder / "model").info.provenance
         if not {"objective", "config"} <= set(facts):
             raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")

@@ -97,6 +97,21 @@ def test_refresh_brings_a_changed_folder_up_to_date(call, release, runs, sets, t
     assert f"Model hash {SimLLM(out).model.hash}" in (out / "README.md").read_text()
 
 
+def test_stages_of_the_released_start_come_first(release, runs, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert release([runs[0]], first).returncode == 0
+    (runs[1] / "log.jsonl").write_text('{"update": 2}\n')
+    done = release([runs[1]], second, "--after", first)
+    assert done.returncode == 0, done.stderr
+    stages = json.loads((second / "training.json").read_text())
+    assert [(stage["name"], stage["log"]) for stage in stages] == [
+        ("run", "log-1-run.jsonl"),
+        ("other", "log-2-other.jsonl"),
+    ]
+    assert (second / "log-1-run.jsonl").read_text() == "{}\n"
+    assert (second / "log-2-other.jsonl").read_text() == '{"update": 2}\n'
+
+
 def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
     done = release(runs, tmp_path / "out", "--calibrate-meaning", tmp_path / "pairs.jsonl")
     assert done.returncode == 2
