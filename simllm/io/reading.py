@@ -346,7 +346,8 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
     arguments: dict[str, Any] = {}
     usable = True
     for name, field in fields_by_name.items():
-        if name in values:
+        # A null stands for a default of None, also where the class fills in another value.
+        if name in values and (values[name] is not None or field.default is not None):
             before = len(problems)
             arguments[name] = _value(hints[name], values[name], prefix + name, problems)
             has_type = is_dataclass(arguments[name]) or typing.get_origin(hints[name]) is typing.Literal

@@ -21,7 +21,7 @@ from train.distill.targets import Targets, compute_targets
 from train.distill.texts import collect_texts
 from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
-from train.runtime.config import hide_data_root
+from train.runtime.config import MODEL, hide_data_root
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
@@ -74,9 +74,11 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             print_progress(f"  {len(source):,} pairs from {source.config.source}")
         if task.meaning and (head := task.head_start.head) and head.config != task.meaning.head.config:
             print_progress("  the start model's meaning head has another shape; the new one starts at random")
+        if start.head and not task.meaning:
+            print_progress("warning: no `meaning` is configured: the start model's meaning head is left out")
         print_progress("training")
 
-    def save_best(progress: Progress) -> None:
+    def save_model(folder: Path, progress: Progress, criterion: float) -> None:
         facts = {
             "objective": describe_objective(config),
             "pairs": {
@@ -85,7 +87,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             },
             **(targets.facts if targets else {}),
             **training_provenance(config, progress, world, revision),
-            "dev_criterion": round(-progress.best, 4),
+            "dev_criterion": round(-criterion, 4),
             "start": {"hash": start.hash, **start.info.provenance},
             **({"head_start": task.head_start.head_hash} if task.head_start is not start else {}),
         }
@@ -93,9 +95,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         info = saved_model.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
         card = training_card("Trained on pairs of texts with the same meaning", facts)
         head = task.meaning.head if task.meaning else None
-        saved_model.save(
-            out / "model", task.encoder, start.tokenizer, info, card, head=head, keep_edits=False
-        )
+        saved_model.save(folder, task.encoder, start.tokenizer, info, card, head=head, keep_edits=False)
 
     # All that decides the batches and the initial weights: a run is resumed only with the same inputs.
     inputs = [
@@ -105,8 +105,8 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         hash_inputs(config),
     ]
     inputs += [str(targets.facts)] if targets else []
-    loop.train(config, task, world, stop, training_run.identity(config, *inputs), log, save_best)
-    return out / "model"
+    loop.train(config, task, world, stop, training_run.identity(config, *inputs), log, save_model)
+    return out / MODEL
 
 
 if __name__ == "__main__":

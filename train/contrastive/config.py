@@ -157,7 +157,7 @@ class ContrastiveConfig(TrainingConfig):
     rated: tuple[RatedPairsConfig, ...] = ()
     overlap: LexicalTeacherConfig | None = None
     exclude: tuple[str, ...] = ()  # rated files; training texts that occur in them are left out
-    dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
+    dev: tuple[str, ...] = ()  # rated files for the criterion that chooses the best model
     dev_comments: str  # cleaned comments, one per line, for the same criterion
     hold_out_contrast: bool  # whether to train without the words that decide the contrast set (a test)
     temperature: float  # of the softmax over cosine similarities
@@ -185,8 +185,8 @@ class ContrastiveConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.positives or not self.dev:
-            raise InputError("positives and dev must not be empty")
+        if not self.positives:
+            raise InputError("positives must not be empty")
         if self.head_only and (not self.meaning or self.language_model or self.imitation):
             raise InputError("head_only needs meaning, and neither language_model nor imitation")
         if self.triplet_weight and not any(

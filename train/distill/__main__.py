@@ -33,6 +33,7 @@ from train.distill.task import DistillationTask
 from train.distill.teachers import load_encoder, load_tokenizer
 from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
+from train.runtime.config import MODEL
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
@@ -53,20 +54,20 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         print_progress("training")
     start = task.metric.model
 
-    def save_best(progress: Progress) -> None:
+    def save_model(folder: Path, progress: Progress, criterion: float) -> None:
         provenance = {
             "objective": "distillation",
             **facts,
             **training_provenance(config, progress, world, revision),
-            "dev_criterion": round(-progress.best, 4),
+            "dev_criterion": round(-criterion, 4),
         }
         info = saved_model.ModelInfo(provenance=provenance)
         card = training_card("Distilled from larger sentence encoders", provenance)
-        saved_model.save(out / "model", task.model, start.tokenizer, info, card, keep_edits=False)
+        saved_model.save(folder, task.model, start.tokenizer, info, card, keep_edits=False)
 
     identity = training_run.identity(config, start.hash, start.tokenizer.hash, str(facts))
-    loop.train(config, task, world, stop, identity, log, save_best)
-    return out / "model"
+    loop.train(config, task, world, stop, identity, log, save_model)
+    return out / MODEL
 
 
 def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:

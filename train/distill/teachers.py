@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from simllm.model.saved_model import (
 from simllm.model.tokenizer import read_backend
 from simllm.scoring.embedding import Tokenized, embed
 from train.runtime.distributed import World
-from train.runtime.log import print_progress
+from train.runtime.log import format_time, print_progress
 from train.tokens.shards import digest
 
 KINDS = ("bert", "mpnet")  # model types that simllm's encoder can run
@@ -210,8 +211,11 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         # No process writes a shard before all processes know which shards are missing.
         embed_texts = world.first_then_others(lambda: load(teacher, world.device))
         mine = missing[world.rank :: world.size]
-        for number, start in enumerate(mine, 1):
-            print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
+        began = time.monotonic()
+        for number, start in enumerate(mine):
+            rest = (time.monotonic() - began) / max(number, 1) * (len(mine) - number)
+            left = f", {format_time(rest)} left" if number else ""
+            print_progress(f"  {teacher.name}: shard {number + 1} of {len(mine)}{left}")
             _write(_shard_folder(folder, start), embed_texts(texts[start : start + SHARD]))
         # Wait for the others, whose shards are read next.
         world.sum_values(0.0)

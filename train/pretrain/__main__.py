@@ -25,14 +25,16 @@ import torch
 from torch import Tensor
 
 from simllm.model import saved_model
+from simllm.model.saved_model import SavedModel
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.corpus import build
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
+from train.runtime.config import MODEL
 from train.runtime.distributed import World
-from train.runtime.log import open_log, print_progress
+from train.runtime.log import format_time, open_log, print_progress
 from train.runtime.loop import make_optimizer, set_up_encoders
 from train.runtime.precision import peak_flops
 from train.runtime.provenance import git_revision, training_card, training_provenance
@@ -53,6 +55,7 @@ class PretrainingData:
         test: The held-out texts.
         vectors: (V, D) initial token embeddings for V tokens; None: random.
         counts: The texts that were kept and left out when the corpus was built.
+        start: The model to continue from; None: none.
     """
 
     tokenizer: Tokenizer
@@ -61,6 +64,7 @@ class PretrainingData:
     vectors: np.ndarray | None
     corpus_hash: str
     counts: object
+    start: SavedModel | None = None
 
 
 def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
@@ -68,26 +72,33 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     data = world.first_then_others(lambda: prepare_data(config, verbose=world.is_first))
-    task = PretrainingTask(config, data.train, data.test, world, data.vectors)
+    start = data.start
+    encoder = start.encoder if start else None
+    task = PretrainingTask(config, data.train, data.test, world, data.vectors, encoder)
     if world.is_first and world.device.type == "cuda" and not task.compiled:
         print_progress("attention_probs_dropout_prob is not 0: the GPU's fast attention is not used")
+    if world.is_first and start and start.head:
+        print_progress("the meaning head of `start` does not fit the new encoder and is left out")
 
-    def save_best(progress: Progress) -> None:
+    def save_model(folder: Path, progress: Progress, perplexity: float) -> None:
         facts = {
             "objective": f"{config.objective} language modelling",
             "corpus_sha256": data.corpus_hash,
             "corpus_counts": data.counts,
             **training_provenance(config, progress, world, revision),
             "epochs": round(progress.tokens / task.batches.epoch_tokens, 2),
-            "test_perplexity": round(progress.best, 4),
+            "test_perplexity": round(perplexity, 4),
+            **({"start": {"hash": start.hash, **start.info.provenance}} if start else {}),
         }
-        info = saved_model.ModelInfo(provenance=facts)
+        like = start.info if start else saved_model.ModelInfo()
+        info = saved_model.ModelInfo(like.pooling, like.similarity, facts)
         card = training_card("Pretrained on code comments", facts)
-        saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card, keep_edits=False)
+        saved_model.save(folder, task.model.encoder, data.tokenizer, info, card, keep_edits=False)
 
-    identity = training_run.identity(config, data.corpus_hash, data.tokenizer.hash)
-    loop.train(config, task, world, stop, identity, log, save_best)
-    return out / "model"
+    inputs = [data.corpus_hash, data.tokenizer.hash, *([start.hash] if start else [])]
+    identity = training_run.identity(config, *inputs)
+    loop.train(config, task, world, stop, identity, log, save_model)
+    return out / MODEL
 
 
 def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
@@ -98,12 +109,16 @@ def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
     corpus = build.build(config.corpus, out / "corpus")
     report(f"  {corpus['counts']}")
 
-    report("vocabulary")
     corpus_hash = str(corpus["sha256"])
-    name = f"{corpus_hash[:12]}-{config.model.vocab_size}"
-    tokenizer = vocabulary.load_or_learn(
-        out / "vocabulary" / name, out / "corpus" / build.TRAIN, config.model.vocab_size
-    )
+    start = saved_model.load(config.start) if config.start else None
+    if start:
+        tokenizer = start.tokenizer
+    else:
+        report("vocabulary")
+        name = f"{corpus_hash[:12]}-{config.model.vocab_size}"
+        tokenizer = vocabulary.load_or_learn(
+            out / "vocabulary" / name, out / "corpus" / build.TRAIN, config.model.vocab_size
+        )
 
     report("shards")
     train, test = (
@@ -123,7 +138,7 @@ def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
         # The vectors have a standard deviation of 1.
         vectors *= model.initializer_range
     report("training")
-    return PretrainingData(tokenizer, train, test, vectors, corpus_hash, corpus["counts"])
+    return PretrainingData(tokenizer, train, test, vectors, corpus_hash, corpus["counts"], start)
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
@@ -174,7 +189,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
         "memory": f"{memory / 2**30:.1f} GiB per process: weights, gradients, Adam, one batch's activations",
         "device": f"{world.size} x {device}, {config.precision}: {speed:,.0f} tokens/s, MFU {share:.0%}"
         f" (texts of {kind})",
-        "time": f"{_format_time(total / speed)}, evaluation not counted"
+        "time": f"{format_time(total / speed)}, evaluation not counted"
         + (f", with precision=fp32; {whole.precision} takes longer on this CPU" if emulated else ""),
     }
     width = max(map(len, rows))
@@ -200,13 +215,6 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         yield saved
-
-
-def _format_time(seconds: float) -> str:
-    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} seconds"
 
 
 if __name__ == "__main__":

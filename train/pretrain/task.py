@@ -58,7 +58,7 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
 class PretrainingTask:
     """Permuted or masked language modelling, evaluated by the perplexity on held-out texts.
 
-    `vectors` are (V, D) initial token embeddings; None: random.
+    `vectors` are (V, D) initial token embeddings; None: random. `start` is the encoder to continue from.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class PretrainingTask:
         test: Shards,
         world: World,
         vectors: np.ndarray | None = None,
+        start: Encoder | None = None,
     ) -> None:
         self.config, self.world = config, world
         self.batches, self.test_batches = (
@@ -95,6 +96,8 @@ class PretrainingTask:
         self.model = PermutedLanguageModel(
             Encoder(config.model), flex_attention_over_texts if self.compiled else grouped_attention
         )
+        if start is not None:
+            self.model.encoder.load_state_dict(start.state_dict())
         if vectors is not None:
             self.model.encoder.embeddings.token.weight.data.copy_(torch.from_numpy(vectors))
         self.model.to(world.device)

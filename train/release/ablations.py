@@ -24,7 +24,7 @@ from simllm.io.output_folder import OutputFolder
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release.measure import MeasureConfig, check_comments, measure
+from train.release.measure import MeasureConfig, check_inputs, measure
 from train.runtime import config as training_config
 from train.runtime import signals
 from train.runtime.command import make_parser, run_command
@@ -105,7 +105,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
     """
     # Baselines are the same for all variants, and need not be measured again.
     sets = replace(training_config.load(MeasureConfig, Path(config.measure), []), baselines=())
-    check_comments(sets)
+    check_inputs(sets)
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     # Before the first training, so that a folder of other content stops the command at once.
     for out in outs.values():

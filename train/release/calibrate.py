@@ -37,6 +37,7 @@ from train.runtime.command import make_parser, run_command
 _SEED = 12345
 _PAIRS = 10_000  # random pairs of comments
 _FEWEST = 20  # labelled pairs of each label
+_RULE_MADE = 2000  # pairs made by rule if there are no labelled ones
 
 
 def main() -> int:
@@ -85,15 +86,15 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:
     return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
 
 
-def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
+def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs in random order, half of them with the same meaning.
 
-    They come from `labelled`, the output of `train.data.hold_out_pairs`; from the lines of `comments`, of
-    which rules make as many pairs; and from the meaning items (None: none), four of each.
+    They come from `labelled`, the output of `train.data.hold_out_pairs` (None: none); from the lines of
+    `comments`, of which rules make as many pairs; and from the meaning items (None: none), four of each.
     """
     random = np.random.default_rng(_SEED)
     pairs = []
-    for where, row in reading.objects(labelled):
+    for where, row in reading.objects(labelled) if labelled else ():
         first, second, label, name = (
             reading.text_under(row, key, where) for key in ("a", "b", "label", "set")
         )
@@ -105,7 +106,7 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
     rules = RuleMadePairs(
         list(dict.fromkeys(line for _, line in reading.read_lines(comments))), lexicon.load()
     )
-    pairs += [rules.draw(random) for _ in range(len(pairs))]
+    pairs += [rules.draw(random) for _ in range(len(pairs) or _RULE_MADE)]
     if items:
         nothing, words = ExcludedTexts([]), lexicon.load().held_out_words
         held_out = ItemPairs([i for s in ("dev", "test") for i in read_items(items, s, nothing, words)])
@@ -113,7 +114,9 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
     by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
     count = min(map(len, by_label))
     if count < _FEWEST:
-        raise InputError(f"{labelled}: too few pairs ({count} of one label); {_FEWEST} or more are needed")
+        raise InputError(
+            f"{labelled or comments}: too few pairs ({count} of one label); {_FEWEST} or more are needed"
+        )
     # Equally many pairs of both labels: a calibrated probability depends on how frequent each label is.
     chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]
     return [chosen[i] for i in random.permutation(len(chosen))]

@@ -297,11 +297,7 @@ def _details(figures: dict[str, Any]) -> list[str]:
         *_flags(figures.get("flags")),
         *_unseen_items(figures.get("unseen_items")),
         *_reliability(figures.get("reliability")),
-        "## Languages",
-        ("Comments of repositories that are not trained on" if figures.get("unseen") else "Held-out comments")
-        + ": how often a summary is nearest to the description in its own comment, among all pairs of its "
-        "language, and the mean reciprocal rank.",
-        _languages(figures["languages"]),
+        *_languages(figures),
         *_seeds(figures.get("seeds")),
         *_ablations(figures.get("ablations")),
     ]
@@ -432,10 +428,19 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _languages(figures: dict[str, Any]) -> str:
-    """Return the table of retrieval by programming language."""
-    rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
-    return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
+def _languages(figures: dict[str, Any]) -> list[str]:
+    """Return the section on retrieval by programming language; none for a corpus of plain summaries."""
+    found = figures["languages"].items()
+    rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in found]
+    if not rows:
+        return []
+    return [
+        "## Languages",
+        ("Comments of repositories that are not trained on" if figures.get("unseen") else "Held-out comments")
+        + ": how often a summary is nearest to the description in its own comment, among all pairs of its "
+        "language, and the mean reciprocal rank.",
+        markdown_table(["language", "pairs", "nearest", "MRR"], rows),
+    ]
 
 
 def main_figures(figures: dict[str, Any]) -> dict[str, float]:

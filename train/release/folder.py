@@ -23,7 +23,7 @@ from simllm.model.saved_model import SavedModel, round_to_blocks
 from simllm.scoring import embedding
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import main_figures, write_card
-from train.release.measure import MeasureConfig, check_comments, measure
+from train.release.measure import MeasureConfig, check_inputs, measure
 from train.release.refresh import (
     CARD,
     FIGURES,
@@ -34,6 +34,7 @@ from train.release.refresh import (
     summarize_ablations,
 )
 from train.runtime import config as training_config
+from train.runtime.config import MODEL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,11 @@ def write_release(release: Release) -> None:
         [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
     config = training_config.load(MeasureConfig, release.config, [])
-    check_comments(config)
+    for given in (release.calibrate, release.calibrate_meaning):
+        if given and not given.is_file():
+            raise InputError(f"{given}: no such file")
+    has_head = any(saved_model.load(run / MODEL).head for run in (runs[-1], *release.seeds))
+    check_inputs(config, has_head)
     notes = read_text(release.notes)
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]

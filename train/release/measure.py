@@ -20,7 +20,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -72,6 +72,10 @@ class MeasureConfig:
     unseen_items: str | None = None  # meaning items that no model is trained on; all are used
     examples: tuple[tuple[str, str], ...] = ()  # pairs of texts whose scores the card shows
 
+    def __post_init__(self) -> None:
+        if not self.rated:
+            raise InputError("rated must name one or more files")
+
 
 def main() -> int:
     """Run the command line, and return the exit status."""
@@ -99,16 +103,18 @@ def _input_files(config: MeasureConfig) -> list[Path]:
     return [Path(name) for name in names]
 
 
-def check_comments(config: MeasureConfig) -> None:
-    """Check that the files of comments exist, before a training or measurement that takes long."""
-    for key in ("comments", "unseen_comments"):
-        _check_file(config, key)
-
-
-def _check_file(config: MeasureConfig, key: str) -> None:
-    file = getattr(config, key)
-    if file and not Path(file).is_file():
-        raise InputError(f"{key}: {file}: no such file")
+def check_inputs(config: MeasureConfig, has_head: bool = False) -> None:
+    """Check that all files exist, before a training or measurement that takes long; `test_comments` and
+    `labelled` are needed only for a model with a meaning head.
+    """
+    keys = ["rated", "comments", "unseen_comments", *(["test_comments", "labelled"] if has_head else [])]
+    named = [(key, value) for key in keys if (value := getattr(config, key))]
+    files = [(key, file) for key, value in named for file in ([value] if isinstance(value, str) else value)]
+    for key in ("items", "unseen_items"):
+        files += [(key, pattern) for pattern in (getattr(config, key),) if pattern and not glob(pattern)]  # noqa: PTH207
+    if missing := [f"{key}: {file}" for key, file in files if not Path(file).exists()]:
+        raise InputError(f"no such file: {'; '.join(missing)} (change or leave out these settings)")
+    _check_held_out(Path(config.comments))
 
 
 def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -120,11 +126,8 @@ def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None
     `measure_comments`. Keys without data in the configuration are left out. `before` has earlier figures, of
     this or another model; those of baselines that are the same on the same data are not measured again.
     """
-    check_comments(config)
     learned = SimLLM(model)
-    if learned.head:
-        for key in ("test_comments", "labelled"):
-            _check_file(config, key)
+    check_inputs(config, learned.head is not None)
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))
@@ -411,16 +414,15 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     The retrieval uses `unseen_comments` of the configuration if given ("unseen"), or else the held-out
     comments of `comments`, as the random pairs do.
     """
-    held_out = _read_summaries_and_descriptions(Path(config.comments), ("test",))
-    compared = held_out
+    compared = _read_summaries_and_descriptions(Path(config.comments), ("test",))
     if config.unseen_comments:
         compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
     random = np.random.default_rng(_SEED)
     languages = {}
     for language, pairs in sorted(compared.items()):
         chosen = random.permutation(len(pairs))[: config.comments_per_language]
-        languages[language] = _measure_retrieval(metric, [pairs[number] for number in chosen])
-    summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+        languages[language] = measure_retrieval(metric, [pairs[number] for number in chosen])
+    summaries = sorted({row["summary"] for _, row in _read_comments(Path(config.comments), ("test",))})
     return {
         "languages": languages,
         "unseen": bool(config.unseen_comments),
@@ -428,7 +430,7 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     }
 
 
-def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
+def measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
     """Return the number of pairs, the share of summaries with their description on rank 1, and the MRR."""
     summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
     cosines = token_matching.cosines(summaries, descriptions)
@@ -454,23 +456,38 @@ def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[s
     return figures
 
 
+def _read_comments(comments: Path, splits: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the comments of the splits, each with its place in the file."""
+    for where, row in reading.objects(comments):
+        reading.text_under(row, "summary", where)
+        if reading.text_under(row, "split", where) in splits:
+            yield where, row
+
+
+def _check_held_out(comments: Path) -> None:
+    summaries = (row["summary"] for _, row in _read_comments(comments, ("test",)))
+    first = next(summaries, None)
+    if next((other for other in summaries if other != first), None) is None:
+        raise InputError(f"comments: {comments}: fewer than two held-out comments")
+
+
 def _read_summaries_and_descriptions(
     comments: Path, splits: tuple[str, ...]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Read (summary, description of four or more words) of the splits, by programming language."""
+    """Read (summary, description of four or more words) of the splits, by programming language.
+
+    A corpus of plain summaries has no descriptions: the result is empty.
+    """
     read: dict[str, list[tuple[str, str]]] = {}
-    for where, row in reading.objects(comments):
+    for where, row in _read_comments(comments, splits):
         row = {"description": "", "language": "unknown", **row}
-        summary, split, description, language = (
-            reading.text_under(row, name, where) for name in ("summary", "split", "description", "language")
+        summary, description, language = (
+            reading.text_under(row, name, where) for name in ("summary", "description", "language")
         )
         # A description repeats the summary as its first sentence, which would give the answer away.
         rest = description.removeprefix(summary).strip()
-        if split in splits and len(rest.split()) > 3:
+        if len(rest.split()) > 3:
             read.setdefault(language, []).append((summary, rest))
-    if sum(map(len, read.values())) < 2:
-        held_out = "held-out " if splits == ("test",) else ""
-        raise InputError(f"{comments}: fewer than two {held_out}comments with a description")
     return read
 
 

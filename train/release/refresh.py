@@ -31,7 +31,7 @@ from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from train.release.card import CardSources, main_figures, write_card
-from train.release.measure import MeasureConfig, check_comments, measure
+from train.release.measure import MeasureConfig, check_inputs, measure
 from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
 
@@ -71,7 +71,7 @@ def refresh(
         raise InputError("--held-out and --ablations change the figures, which --card-only does not allow")
     text, added = read_text(notes), describe_runs(runs) if runs else {}
     if not card_only:
-        check_comments(sets)
+        check_inputs(sets)
         before = read_figures(model)
         figures = measure(model, sets, before)
         figures |= {name: before[name] for name in _OF_OTHERS if name in before}

@@ -153,6 +153,8 @@ def _without_nulls(values: Any) -> Any:
     return values
 
 
+MODEL, SNAPSHOTS = "model", "snapshots"  # folders in that of a run: the best model, and the kept ones
+
 MAY_BE_ZERO = {"may_be_zero": True}  # for numbers; all others must be positive
 
 
@@ -184,6 +186,8 @@ class TrainingConfig:
     # Whether torch.compile compiles the encoder's layers; pretraining on a GPU always compiles them.
     compile: bool = False
     tensorboard: bool = False  # whether to write the log for TensorBoard, too
+    # Updates between snapshots: model folders that are kept in `snapshots`; 0: none are kept.
+    snapshot_every: int = field(default=0, metadata=MAY_BE_ZERO)
 
     def __post_init__(self) -> None:
         problems = []
@@ -198,5 +202,15 @@ class TrainingConfig:
                 problems.append(f"{name} must be below 1")
         if not 0 <= self.warmup_updates <= self.updates:
             problems.append("warmup_updates must be between 0 and updates")
+        if self.evaluate_every > 0 and self.snapshot_every % self.evaluate_every:
+            problems.append("snapshot_every must be a multiple of evaluate_every")
         if problems:
             raise InputError("; ".join(problems))
+
+    def takes_snapshot(self, update: int) -> bool:
+        """Return whether the model is kept after an update, counted from 1; that of the last update always
+        is.
+        """
+        if not self.snapshot_every:
+            return False
+        return update % self.snapshot_every == 0 or update == self.updates

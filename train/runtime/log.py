@@ -1,4 +1,4 @@
-"""The log of a training run: JSON lines in a file, text on standard error, curves in TensorBoard.
+"""The log of a training run: JSON lines in a file, curves in TensorBoard, progress on standard error.
 
 A line is a dictionary of figures, numbers or None, with the number of updates done under `update`.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,65 @@ LOG_FILE = "log.jsonl"
 def print_progress(line: str) -> None:
     """Print one line on standard error, above the progress bar."""
     tqdm.write(line, file=sys.stderr)
+
+
+def format_time(seconds: float) -> str:
+    """Format a duration, such as "2.5 hours"."""
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+_EVERY, _BEFORE_PAUSE = 30, 5  # fewest seconds between two lines of progress, and before an evaluation
+
+
+class ProgressReport:
+    """Progress of the training loop with the time left: a bar on a terminal, elsewhere a line now and then.
+
+    The time left counts the evaluations that are still to come.
+    """
+
+    def __init__(self, config: TrainingConfig, done: int, silent: bool) -> None:
+        self.config, self.done, self.silent = config, done, silent
+        # The bar's own estimate would count an evaluation as a slow update.
+        form = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+        self.bar = tqdm(
+            initial=done, total=config.updates, disable=silent or None, leave=False, bar_format=form
+        )
+        self._updates: deque[float] = deque(maxlen=100)  # seconds of the latest updates and pauses
+        self._pauses: deque[float] = deque(maxlen=5)
+        self._shown = time.monotonic() - _EVERY / 2  # the first line comes earlier
+
+    def advance(self, seconds: float, figures: str) -> None:
+        """Report one more update, which took so many seconds."""
+        self._updates.append(seconds)
+        self.done += 1
+        self.bar.update()
+        self._show(f"{figures}, {self._time_left()} left", _EVERY)
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Report the pause for an evaluation, which the `with` block makes."""
+        started = time.monotonic()
+        self._show("evaluating", _BEFORE_PAUSE)
+        yield
+        self._pauses.append(time.monotonic() - started)
+
+    def _time_left(self) -> str:
+        every, updates = self.config.evaluate_every, self.config.updates
+        left = (updates - self.done) * sum(self._updates) / len(self._updates)
+        if self._pauses:
+            pauses = -(-updates // every) - self.done // every
+            left += pauses * sum(self._pauses) / len(self._pauses)
+        return format_time(left)
+
+    def _show(self, text: str, after: float) -> None:
+        if not self.bar.disable:
+            self.bar.set_postfix_str(text)
+        elif not self.silent and time.monotonic() - self._shown >= after:
+            self._shown = time.monotonic()
+            print_progress(f"  {self.done:,} of {self.config.updates:,} updates, {text}")
 
 
 def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]], None]:

@@ -12,16 +12,16 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.model.network import Encoder
 from train.runtime import fsdp
 from train.runtime.batching import combined_seed
 from train.runtime.checkpoint import Progress, TrainingState
-from train.runtime.config import TrainingConfig
+from train.runtime.config import MODEL, SNAPSHOTS, TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.gradients import GradientExchange, LossPart
+from train.runtime.log import ProgressReport
 from train.runtime.precision import make_scaler, peak_flops
 from train.runtime.signals import Stopped, StopRequest
 
@@ -136,12 +136,13 @@ def train(
     stop: StopRequest,
     run: str,
     write_log: Callable[[dict[str, Any]], None],
-    save_best: Callable[[Progress], None],
+    save_model: Callable[[Path, Progress, float], None],
 ) -> None:
     """Train for `config.updates` updates, or resume from the last saved state with the hash `run`.
 
-    Only the first process calls `write_log`, with a line of figures, and `save_best`, after each evaluation
-    with a new lowest criterion. Stopped: a signal stopped the run, and its state is saved.
+    Only the first process calls `write_log`, with a line of figures, and `save_model`, with the folder to
+    write and the criterion: for the best model so far, and for each snapshot. Stopped: a signal stopped the
+    run, and its state is saved.
     """
     states = Path(config.out) / "states"
     set_up_encoders(task.model, config)
@@ -156,17 +157,19 @@ def train(
     if progress.update and world.is_first:
         print(f"resuming after update {progress.update}", file=sys.stderr)
     peak = peak_flops(world.device, config.precision) * world.size
-    silent = None if world.is_first else True  # None: silent if standard error is not a terminal
-    bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=silent, leave=False)
+    report = ProgressReport(config, progress.update, silent=not world.is_first)
     logged = (progress.tokens, progress.seconds)
 
-    def save(line: dict[str, Any] | None, is_best: bool) -> None:
+    def save(line: dict[str, Any] | None, criterion: float, is_best: bool) -> None:
         if world.is_first:
-            # The state comes last: a run that is killed before it is complete repeats log line and model.
+            # The state comes last: a run that is killed before it is complete repeats log line and models.
             if line:
                 write_log(line)
             if is_best:
-                save_best(progress)
+                save_model(Path(config.out) / MODEL, progress, criterion)
+            if math.isfinite(criterion) and config.takes_snapshot(progress.update):
+                name = f"update-{progress.update:08d}"
+                save_model(Path(config.out) / SNAPSHOTS / name, progress, criterion)
             state.save(states)
 
     stop.after_update = True
@@ -196,44 +199,42 @@ def train(
         progress.seconds += seconds
         speed = tokens / seconds
         share = speed * task.flops_per_token / peak
-        bar.set_postfix_str(
-            f"{task.format_loss(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}", refresh=False
-        )
-        bar.update()
+        report.advance(seconds, f"{task.format_loss(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}")
 
         finished = progress.update == config.updates
         evaluate = progress.update % config.evaluate_every == 0 or finished
-        line, is_best = None, False
-        if evaluate:
-            task.model.eval()
-            with torch.no_grad():
-                criterion, figures = task.evaluate()
-            speed = (progress.tokens - logged[0]) / (progress.seconds - logged[1])
-            logged = (progress.tokens, progress.seconds)
-            line = {
-                "update": progress.update,
-                "train_loss": progress.mean_loss(),
-                **{name: _rounded(figure) for name, figure in figures.items()},
-                "learning_rate": rate,
-                "gradient_norm": _rounded(norm),
-                "skipped": progress.skipped,
-                "tokens": progress.tokens,
-                "seconds": round(progress.seconds, 1),
-                "tokens_per_second": round(speed),
-                "mfu": round(speed * task.flops_per_token / peak, 4),
-            }
-            is_best = criterion < progress.best
-            progress.best = min(progress.best, criterion)
-            progress.losses = []
+        line, criterion, is_best = None, math.inf, False
         if evaluate or stop_requested:
-            # In all processes: each holds a part of a sharded model, and an error of the first stops all.
-            with fsdp.whole(task.model, adam, world):
-                world.first_then_others(partial(save, line, is_best))
+            with report.pausing():
+                if evaluate:
+                    task.model.eval()
+                    with torch.no_grad():
+                        criterion, figures = task.evaluate()
+                    speed = (progress.tokens - logged[0]) / (progress.seconds - logged[1])
+                    logged = (progress.tokens, progress.seconds)
+                    line = {
+                        "update": progress.update,
+                        "train_loss": progress.mean_loss(),
+                        **{name: _rounded(figure) for name, figure in figures.items()},
+                        "learning_rate": rate,
+                        "gradient_norm": _rounded(norm),
+                        "skipped": progress.skipped,
+                        "tokens": progress.tokens,
+                        "seconds": round(progress.seconds, 1),
+                        "tokens_per_second": round(speed),
+                        "mfu": round(speed * task.flops_per_token / peak, 4),
+                    }
+                    is_best = criterion < progress.best
+                    progress.best = min(progress.best, criterion)
+                    progress.losses = []
+                # In all processes: each holds a part of a sharded model, and an error of the first stops all.
+                with fsdp.whole(task.model, adam, world):
+                    world.first_then_others(partial(save, line, criterion, is_best))
         if stop_requested and not finished:
             raise Stopped(
                 f"stopped after update {progress.update}; rerun the same command to resume", stop.status
             )
-    bar.close()
+    report.bar.close()
 
 
 def _rounded(figure: float) -> float | None:

@@ -22,7 +22,7 @@ from simllm.io.reading import read_json
 from train.runtime import config as training_config
 from train.runtime.checkpoint import has_saved_states
 from train.runtime.command import make_parser, run_command
-from train.runtime.config import TrainingConfig, map_texts
+from train.runtime.config import SNAPSHOTS, TrainingConfig, map_texts
 from train.runtime.distributed import ReportedError, World, join_processes
 from train.runtime.log import LOG_FILE, print_progress, read_log
 from train.runtime.loop import DivergedError
@@ -33,9 +33,9 @@ C = TypeVar("C", bound=TrainingConfig)
 CONFIG = "config.json"
 CONTENT = "a training run"  # of the folder, for its marker
 # Keys that may differ between two starts of a run; they do not change the results, except for rounding.
-_MAY_CHANGE = ("out", "tensorboard", "gradient_checkpointing", "compile", "sharding")
+_MAY_CHANGE = ("out", "tensorboard", "gradient_checkpointing", "compile", "sharding", "snapshot_every")
 # Subfolders that hold further folders.
-_SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "texts", "start")
+_SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "texts", "start", SNAPSHOTS)
 
 
 def run_training(

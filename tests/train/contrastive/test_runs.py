@@ -149,7 +149,7 @@ def test_the_shipped_config_loads():
             r"rated\[0\]: fields must name three fields",
         ),
         ("hard_negative_weight=0", "hard_negative_weight must be positive"),
-        ("positives=[]", "positives and dev must not be empty"),
+        ("positives=[]", "positives must not be empty"),
     ],
 )
 def test_invalid_config_is_an_error(override, message):

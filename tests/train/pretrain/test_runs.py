@@ -10,7 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from simllm import SimLLM
-from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
+from simllm.evaluation.model_variants import load_checkpoints
+from simllm.model import saved_model
+from tests.train.training_processes import SMALL, assert_same_weights, log, pretraining, states, weights
 
 pytestmark = pytest.mark.slow
 
@@ -148,3 +150,37 @@ def test_bad_input_gives_one_line_and_exit_status_2(run, tmp_path, arguments, me
     assert errors.splitlines()[-1].startswith("error: ")
     assert message in errors
     assert "Traceback" not in errors
+
+
+def test_snapshots_are_kept_beside_the_best_model_for_the_study(run, prepared, few_comments, tmp_path):
+    more = ["updates=10", "evaluate_every=2", "snapshot_every=4"]
+    status, errors = run("train.pretrain", *pretraining(few_comments, prepared, *more))
+    assert status == 0, errors
+    perplexities = {line["update"]: line["test_perplexity"] for line in log(prepared)}
+    assert sorted(folder.name for folder in (prepared / "snapshots").iterdir()) == [
+        "update-00000004", "update-00000008", "update-00000010",
+    ]  # fmt: skip
+    _, *snapshots = load_checkpoints(prepared / "snapshots")
+    assert [model.updates for model in snapshots] == [4, 8, 10]
+    for update in (4, 8, 10):
+        snapshot = saved_model.load(prepared / "snapshots" / f"update-{update:08}")
+        assert snapshot.info.provenance["test_perplexity"] == perplexities[update]
+
+
+def test_pretraining_continues_from_a_model_folder(run, finished_run, few_comments, tmp_path):
+    """The new run has the shape and vocabulary of its start, and begins where the start has ended."""
+    start, out = finished_run / "model", tmp_path / "run"
+    more = [override for override in SMALL if not override.startswith("model.")]
+    continued = [f"start={start}", "model=null", "token_vectors=random"]
+    common = ["configs/debug.yaml", f"out={out}", f"corpus.sources=[{few_comments}]", *more, *continued]
+    status, errors = run("train.pretrain", *common, "updates=8", "learning_rate=0.001")
+    assert status == 0, errors
+    before, after = saved_model.load(start), saved_model.load(out / "model")
+    assert after.tokenizer.hash == before.tokenizer.hash
+    assert after.info.provenance["start"]["hash"] == before.hash
+    first = log(finished_run)[0]["test_perplexity"]
+    assert log(out)[0]["test_perplexity"] < first
+
+    status, errors = run("train.pretrain", *common, "model={vocab_size: 400, hidden_size: 64}")
+    assert status == 2
+    assert "model.hidden_size must be 32, as in start, or model left out" in errors

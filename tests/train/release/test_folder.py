@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.model import saved_model
 from simllm.model.saved_model import BLOCK, are_blocks
-from tests.train.training_processes import content
+from tests.train.training_processes import content, pretraining
 from train.release import __main__ as release_
 from train.release import refresh as refresh_
 from train.release.card import decimal
@@ -116,6 +117,54 @@ def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
     done = release(runs, tmp_path / "out", "--calibrate-meaning", tmp_path / "pairs.jsonl")
     assert done.returncode == 2
     assert done.stderr == "error: --calibrate-meaning needs the comments of --calibrate\n"
+
+
+def test_missing_files_are_named_at_once_and_nothing_is_written(release, runs, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text())
+    (tmp_path / "plain.jsonl").write_text('{"summary": "adds two lists", "split": "train"}\n')
+    cases = [
+        (
+            {"rated": ["none.jsonl"], "items": "no/*.jsonl"},
+            "no such file: rated: none.jsonl; items: no/*.jsonl (change or leave out these settings)",
+        ),
+        ({"rated": []}, f"{sets}: rated must name one or more files"),
+        (
+            {"comments": str(tmp_path / "plain.jsonl")},
+            f"comments: {tmp_path}/plain.jsonl: fewer than two held-out comments",
+        ),
+    ]
+    for changed, message in cases:
+        sets.write_text(yaml.safe_dump(config | changed))
+        done = release(runs, tmp_path / "out")
+        assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
+    sets.write_text(yaml.safe_dump(config))
+    done = release(runs, tmp_path / "out", "--calibrate", tmp_path / "none.txt")
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path}/none.txt: no such file\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_a_model_of_plain_summaries_is_released(run, release, comments, sets, tmp_path):
+    """The corpus has no languages and no descriptions: the card does without the retrieval."""
+    plain, trained = tmp_path / "plain.txt", tmp_path / "run"
+    plain.write_text("".join(f"{' '.join(text.split())}\n" for text in comments[:300]))
+    (tmp_path / "notes.md").write_text("Mine.\n")
+    status, errors = run("train.pretrain", *pretraining(plain, trained, "updates=4", "warmup_updates=1"))
+    assert status == 0, errors
+    config = yaml.safe_load(sets.read_text()) | {"comments": str(trained / "corpus" / "comments.jsonl")}
+    sets.write_text(yaml.safe_dump(config))
+    texts = trained / "corpus"
+    done = release(
+        [trained], tmp_path / "out", "--centre", texts / "train.txt", "--calibrate", texts / "test.txt"
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert figures["languages"] == {}
+    assert "5th percentile" in (tmp_path / "out" / "README.md").read_text()
+    released = SimLLM(tmp_path / "out")
+    assert released.score(["adds two lists"], ["adds two lists"]).values == pytest.approx(1)
+    assert golden_scores.largest_difference(released, tmp_path / "out") < 1e-5
 
 
 @pytest.mark.filterwarnings("ignore:.*texts cut at")

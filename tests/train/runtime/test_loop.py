@@ -1,6 +1,11 @@
 """Learning rates, gradient clipping, and skipping of updates without a finite gradient."""
 
+import contextlib
 import math
+import os
+import subprocess
+import sys
+import termios
 
 import pytest
 import torch
@@ -10,6 +15,7 @@ from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime.checkpoint import Progress
 from train.runtime.config import load
+from train.runtime.log import ProgressReport
 from train.runtime.loop import DivergedError, clip_gradient, learning_rate, step_if_finite
 from train.runtime.precision import make_scaler
 
@@ -77,3 +83,63 @@ def test_too_many_skipped_updates_in_a_row_end_the_training(model):
     assert (progress.skipped, progress.skipped_in_a_row) == (2, 1)
     with pytest.raises(DivergedError, match=r"2 updates in a row had no finite gradient.*texts of 0"):
         step(model, progress, math.nan, norm=5.0)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Replace the clock of the progress report by one that a test moves forward."""
+    now = [0.0]
+    monkeypatch.setattr("train.runtime.log.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then_with_the_time_left(clock, capsys):
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates=100", "evaluate_every=50"])
+    report = ProgressReport(config, 0, silent=False)
+    for _ in range(50):
+        clock[0] += 2
+        report.advance(2, "loss 1.0")
+    with report.pausing():
+        clock[0] += 130
+    clock[0] += 2
+    report.advance(2, "loss 0.5")
+    assert capsys.readouterr().err.splitlines() == [
+        "  8 of 100 updates, loss 1.0, 3.1 minutes left",
+        "  23 of 100 updates, loss 1.0, 2.6 minutes left",
+        "  38 of 100 updates, loss 1.0, 2.1 minutes left",
+        "  50 of 100 updates, evaluating",
+        # 49 updates of 2 seconds, and the last evaluation
+        "  51 of 100 updates, loss 0.5, 3.8 minutes left",
+    ]
+
+
+def test_only_the_first_process_reports_progress(clock, capsys):
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [])
+    report = ProgressReport(config, 0, silent=True)
+    clock[0] += 1000
+    report.advance(1000, "loss 1.0")
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_on_a_terminal_is_a_bar_with_the_time_left():
+    train = """
+from pathlib import Path
+from train.pretrain.config import PretrainConfig
+from train.runtime.config import load
+from train.runtime.log import ProgressReport
+config = load(PretrainConfig, Path("configs/debug.yaml"), ["updates=4", "warmup_updates=1"])
+report = ProgressReport(config, 0, False)
+report.advance(60, "loss 1.0")
+with report.pausing():
+    pass
+"""
+    reader, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 100))
+    subprocess.run([sys.executable, "-c", train], cwd=ROOT, stderr=terminal, check=True)
+    os.close(terminal)
+    shown = ""
+    with contextlib.suppress(OSError):  # the end of the output
+        while True:
+            shown += os.read(reader, 65536).decode()
+    assert "1/4 [00:00, loss 1.0, 3.0 minutes left]" in shown
+    assert "1/4 [00:00, evaluating]" in shown
