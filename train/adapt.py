@@ -177,7 +177,7 @@ def _schedule(config: ContrastiveConfig, comments: int) -> dict[str, Any]:
     return {
         "updates": updates,
         "warmup_updates": updates // 20,
-        "evaluate_every": -(-updates // 5),
+        "evaluate_every": -(-updates // 4),
         "precision": "bf16" if has_bf16 else "fp32",
     }
 
@@ -262,8 +262,8 @@ def _card(model: SavedModel, report: dict[str, Any]) -> str:
     warnings = "".join(f"\n- Warning: {warning}." for warning in report["warnings"])
     return (
         training_card("Adapted to comments of its user", model.info.provenance)
-        + "\n## What the adaptation changed\n\nOn held-out comments that neither trained nor chose the model, "
-        "and on the checks that are included in simllm (meaning items, contrast set):\n\n"
+        + "\n## What the adaptation changed\n\nOn held-out comments that neither trained nor chose the "
+        "model, and on the checks that are included in simllm (meaning items, contrast set):\n\n"
         + markdown_table(["", "before", "after"], rows)
         + f"\n{warnings}\n"
     )

@@ -67,9 +67,12 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
     Returns:
         (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
     """
-    same = score(triples.rewordings, triples.references)
-    other = score(triples.changes, triples.references)
-    return (np.sign(same - other) + 1) / 2
+    return compare(score(triples.rewordings, triples.references), score(triples.changes, triples.references))
+
+
+def compare(rewordings: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compare the (n,) scores of rewordings with those of changes, as `rewording_wins` does."""
+    return (np.sign(rewordings - changes) + 1) / 2
 
 
 def clean_triples(triples: Triples) -> Triples:

@@ -40,7 +40,7 @@ from train.runtime.precision import peak_flops
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
 from train.runtime.training_run import run_training
-from train.tokens import shards, token_vectors, vocabulary
+from train.tokens import shards, vocabulary
 from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a typical summary
@@ -132,7 +132,7 @@ def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
     if config.token_vectors == "ppmi":
         report("token vectors")
         name = f"{corpus_hash[:12]}-{tokenizer.hash}-{model.max_length}-{model.hidden_size}"
-        vectors = token_vectors.load_or_compute(
+        vectors = vocabulary.load_or_compute_vectors(
             out / "vectors" / name, train, model.vocab_size, model.hidden_size
         )
         # The vectors have a standard deviation of 1.

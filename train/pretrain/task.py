@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
-from train.pretrain.perplexity import compute_perplexity, measure_perplexity
+from train.pretrain.perplexity_plot import compute_perplexity
 from train.runtime.batching import Prefetcher
 from train.runtime.distributed import World
 from train.runtime.fsdp import shard
@@ -53,6 +53,30 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
     layer += 4 * hidden * (content + queries) * length
     head = 2 * predicted * (hidden**2 + hidden * config.vocab_size)
     return float(3 * (config.num_hidden_layers * layer + head).sum())
+
+
+def measure_perplexity(
+    batches: PretrainingBatches,
+    loss_of: Callable[[PermutedBatch], float],
+    world: World,
+    *,
+    texts: int,
+    batch_tokens: int,
+    is_sharded: bool,
+) -> float:
+    """Measure the perplexity on the first `texts` held-out texts, always in the same random order of tokens.
+
+    `loss_of` sums the loss of a batch over its predicted tokens, in nats.
+    """
+    loss, count = 0.0, 0
+    parts = batches.evaluation_texts(texts, batch_tokens)
+    # A sharded model needs all processes at the same time, so that each computes all batches.
+    for part in parts if is_sharded else parts[world.rank :: world.size]:
+        batch = batches.make_batch(np.zeros_like(part), part)
+        loss += loss_of(batch)
+        count += batch.predicted
+    loss, predicted = world.sum_values(loss, count)
+    return compute_perplexity(loss / predicted)
 
 
 class PretrainingTask:

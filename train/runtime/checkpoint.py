@@ -80,7 +80,7 @@ class TrainingState:
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
         with OutputFolder(state, "a training state").replacing(keep_edits=False) as partial:
-            save_file({k: v.contiguous() for k, v in tensors.items()}, partial / _TENSORS)
+            save_file(_untied(tensors), partial / _TENSORS)
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")
         try:
@@ -139,6 +139,16 @@ class TrainingState:
                 moments.setdefault(index, {})[match[2]] = distribute_like(value, parameters[index])
         groups = self.adam.state_dict()["param_groups"]
         self.adam.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def _untied(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copy tensors that share their memory with an earlier one (tied weights): safetensors refuses them."""
+    stored: dict[str, torch.Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        stored[name] = tensor.clone() if tensor.data_ptr() in places else tensor.contiguous()
+        places.add(tensor.data_ptr())
+    return stored
 
 
 def _compute_checksum(state: Path) -> str:

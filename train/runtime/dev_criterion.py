@@ -6,7 +6,7 @@ provenance, under "dev_criterion"; there, higher is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -59,14 +59,11 @@ class DevCriterion:
         for name, rated in self.rated.items():
             values = metric.score(rated.candidates, rated.references).values
             figures[f"spearman_{name}"] = float(spearmanr(values, rated.values).statistic)
-        measures = [""] + (["same_"] if metric.head else [])
         for name, triples in self.made.items():
-            for measure in measures:
-                wins = contrast.rewording_wins(_score_by(metric, measure), triples)
+            for measure, wins in _wins(metric, triples).items():
                 figures[f"{measure}{name}"] = float(wins.mean())
         criterion = -sum(figures.values()) / len(figures)
-        for measure in measures:
-            wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)
+        for measure, wins in _wins(metric, self.triples).items():
             for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
                 figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
@@ -78,14 +75,15 @@ def _names(files: Sequence[str]) -> list[str]:
     return [stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)]
 
 
-def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return the scoring function: by similarity (""), or by the probability of equal meaning ("same_")."""
-
-    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        scores = metric.score(candidates, references)
-        return scores.same if measure and scores.same is not None else scores.values
-
-    return score
+def _wins(metric: SimLLM, triples: contrast.Triples) -> dict[str, NDArray[np.float64]]:
+    """Return which rewordings win, by similarity (""), and by the probability of equal meaning ("same_")."""
+    rewordings, changes = (
+        metric.score(texts, triples.references) for texts in (triples.rewordings, triples.changes)
+    )
+    wins = {"": contrast.compare(rewordings.values, changes.values)}
+    if rewordings.same is not None and changes.same is not None:
+        wins["same_"] = contrast.compare(rewordings.same, changes.same)
+    return wins
 
 
 def make_edited_triples(comments: Path, seed: int) -> contrast.Triples:

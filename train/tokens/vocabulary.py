@@ -1,4 +1,7 @@
-"""The BPE vocabulary: learning with SentencePiece, and conversion to `tokenizer.json`."""
+"""The BPE vocabulary: learning with SentencePiece, conversion to `tokenizer.json`, initial token embeddings.
+
+The embeddings come from counts of neighbouring tokens (see `simllm.model.ppmi_vectors`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+from scipy import sparse
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
@@ -18,9 +23,11 @@ from simllm.errors import InputError
 from simllm.execution.watchdog import postponed
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
+from simllm.model import ppmi_vectors
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import LONGEST, normalizer
 from train.runtime.signals import SIGNALS, ignore_signals
+from train.tokens.shards import Shards, digest
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
@@ -170,3 +177,44 @@ def bpe(pieces: Sequence[str]) -> Backend:
 
 if __name__ == "__main__":
     sys.exit(_main())
+
+
+def load_or_compute_vectors(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
+    """Load the (V, D) float32 vectors in a folder; if they are missing or damaged, compute and save them."""
+    file, checksum = folder / "vectors.npy", folder / "sha256"
+    try:
+        if digest(file) == checksum.read_bytes().decode("ascii", "replace"):
+            return np.load(file)
+        print(f"warning: {file}: damaged (checksum differs); computed again", file=sys.stderr)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{error.filename or file}: cannot be read ({error.strerror})") from None
+    vectors = compute_vectors(shards, vocab_size, size)
+    with OutputFolder(folder, "token vectors").replacing(keep_edits=False) as partial:
+        np.save(partial / file.name, vectors)
+        (partial / checksum.name).write_text(digest(partial / file.name), encoding="ascii")
+    return vectors
+
+
+def compute_vectors(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
+    """Factorise the matrix of positive pointwise mutual information of neighbouring tokens.
+
+    Returns (V, D) float32 vectors with a standard deviation of 1 over all values; zeros for tokens that are
+    not in the texts.
+    """
+    vectors = ppmi_vectors.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
+    return (vectors / vectors.std()).astype(np.float32)
+
+
+def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
+    """Count in a sparse (V, V) matrix how often two tokens are at most five tokens apart in a text."""
+    counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
+    ends, first = np.cumsum(shards.lengths), 0
+    for part in shards.parts:
+        # Part by part, so that only one part of the corpus is in memory.
+        ids = np.asarray(part, np.int32)
+        text = np.searchsorted(ends, np.arange(first, first + len(ids)), side="right")
+        first += len(ids)
+        counts += ppmi_vectors.count_neighbours(ids, text, vocab_size)
+    return counts

@@ -175,7 +175,7 @@ def test_missing_set_is_an_error(call, model_folder, sets, tmp_path):
     sets.write_text(yaml.safe_dump(config))
     done = call(measure_, model_folder, "--config", sets)
     assert done.returncode == 2
-    assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
+    assert "none.jsonl (change or leave out" in done.stderr.splitlines()[-1]
 
 
 def test_flags_are_counted_among_similar_texts(head_folder, items):

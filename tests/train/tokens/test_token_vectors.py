@@ -5,7 +5,7 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.model.ppmi_vectors import ppmi_matrix
-from train.tokens import token_vectors
+from train.tokens import vocabulary
 from train.tokens.shards import Shards
 
 
@@ -17,7 +17,7 @@ def shards(*texts, parts=1):
 
 
 def counts(*texts, size=8, parts=1):
-    return token_vectors._count_neighbours(shards(*map(np.array, texts), parts=parts), size).toarray()
+    return vocabulary._count_neighbours(shards(*map(np.array, texts), parts=parts), size).toarray()
 
 
 def test_neighbours_are_within_five_tokens_and_one_text():
@@ -49,7 +49,7 @@ def test_ppmi_by_hand():
     (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
     """
     found = ppmi_matrix(
-        token_vectors._count_neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
+        vocabulary._count_neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
     ).toarray()
     expected = np.zeros((4, 4))
     expected[0, 1] = expected[1, 0] = 0.727025
@@ -60,7 +60,7 @@ def test_ppmi_by_hand():
 def test_ppmi_of_chance_neighbours_is_zero():
     """Each of the two tokens is as often beside itself as beside the other token."""
     found = ppmi_matrix(
-        token_vectors._count_neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
+        vocabulary._count_neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
     )
     assert found.toarray() == pytest.approx(np.zeros((2, 2)), abs=1e-12)
 
@@ -73,7 +73,7 @@ def topics():
 
 
 def test_words_of_one_topic_get_similar_vectors(topics):
-    vectors = token_vectors.compute(topics, 30, 2)
+    vectors = vocabulary.compute_vectors(topics, 30, 2)
     assert vectors.shape == (30, 2)
     assert vectors.dtype == np.float32
     assert vectors.std() == pytest.approx(1, abs=1e-5)
@@ -87,27 +87,27 @@ def test_words_of_one_topic_get_similar_vectors(topics):
 
 
 def test_vectors_are_deterministic_and_computed_once(topics, tmp_path, monkeypatch):
-    vectors = token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
-    assert (vectors == token_vectors.compute(topics, 30, 4)).all()
-    monkeypatch.setattr(token_vectors, "compute", None)
-    assert (token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4) == vectors).all()
+    vectors = vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4)
+    assert (vectors == vocabulary.compute_vectors(topics, 30, 4)).all()
+    monkeypatch.setattr(vocabulary, "compute_vectors", None)
+    assert (vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4) == vectors).all()
     assert sorted(tmp_path.iterdir()) == [tmp_path / "vectors"]
 
 
 @pytest.mark.parametrize("name", ["vectors.npy", "sha256"])
 def test_damaged_vectors_are_computed_again(topics, tmp_path, capsys, name):
-    expected = token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
+    expected = vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4)
     file = tmp_path / "vectors" / name
     whole = file.read_bytes()
     file.write_bytes(whole[:-1])
-    assert (token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4) == expected).all()
+    assert (vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4) == expected).all()
     assert "vectors.npy: damaged (checksum differs); computed again" in capsys.readouterr().err
     assert file.read_bytes() == whole
 
 
 def test_unreadable_vectors_are_an_error(topics, tmp_path):
-    token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
+    vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4)
     (tmp_path / "vectors" / "sha256").unlink()
     (tmp_path / "vectors" / "sha256").mkdir()
     with pytest.raises(InputError, match="sha256: cannot be read"):
-        token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
+        vocabulary.load_or_compute_vectors(tmp_path / "vectors", topics, 30, 4)
