@@ -83,10 +83,11 @@ def load(folder: Path) -> tuple[Any, Any]:
     """Load the masked language model and the tokenizer of a folder of transformers; no code of it is run."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a model of transformers")
-    read_headers(weight_files(folder))  # other weights than safetensors are pickles
+    weights = weight_files(folder)  # other weights than safetensors are pickles
     kind = read_json(folder / "config.json").get("model_type")
     if kind not in _OUTPUT_LAYERS:
         raise InputError(f"{folder}: its model_type is {kind!r}; expected one of {', '.join(_OUTPUT_LAYERS)}")
+    read_headers(weights)
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
 
