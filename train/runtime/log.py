@@ -76,7 +76,8 @@ class ProgressReport:
         every, updates = self.config.evaluate_every, self.config.updates
         left = (updates - self.done) * sum(self._updates) / len(self._updates)
         if self._pauses:
-            pauses = -(-updates // every) - self.done // every
+            # The evaluation after this update is still to come.
+            pauses = -(-updates // every) - (self.done - 1) // every
             left += pauses * sum(self._pauses) / len(self._pauses)
         return format_time(left)
 
