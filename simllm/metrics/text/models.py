@@ -180,7 +180,8 @@ def load_nli(model: str) -> TextScorer:
         # One pair at a time, because the scales of dynamic 8-bit numbers depend on the whole batch.
         inputs = {name: np.array([columns[name]], np.int64) for name in names}
         logits = network.run(None, inputs)[0][0].astype(np.float64)
-        return float(1 / np.exp(logits - logits[label]).sum())
+        odds = np.exp(logits - logits.max())
+        return float(odds[label] / odds.sum())
 
     with _loading(folder):
         options = onnxruntime.SessionOptions()

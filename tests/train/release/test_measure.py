@@ -106,11 +106,12 @@ def test_figures_of_baselines_are_kept_as_long_as_the_data_are_the_same(model_fo
     assert measure(model_folder, config, before)["spearman"]["set/rated"]["jaccard"]["rho"] != 0.123
 
 
-def test_a_baseline_whose_model_is_missing_is_left_out(model_folder, sets):
-    config = load(MeasureConfig, sets, ["baselines=[nli=none,jaccard]"])
+def test_a_baseline_whose_model_is_missing_is_left_out(model_folder, nli_folder, sets):
+    config = load(MeasureConfig, sets, [f"baselines=[nli=none,nli={nli_folder},jaccard]"])
     with pytest.warns(UserWarning, match="nli=none is not measured"):
         figures = measure(model_folder, config)
-    assert list(figures["contrast"]) == ["simllm", "jaccard"]
+    assert list(figures["contrast"]) == ["simllm", nli_folder.name, "jaccard"]
+    assert nli_folder.name in figures["spearman"]["set/rated"]
 
 
 def test_encoders_are_named_by_their_folders(model_folder):
