@@ -252,13 +252,12 @@ def _better_metrics(sets: dict[str, Any]) -> str:
 
 
 def _several_sentences(figures: dict[str, Any]) -> str:
-    """Say how the correlation changes for pairs in which a text has several sentences."""
-    shown = [
-        f"{decimal(found['several']['simllm'], 2)} with several sentences, "
-        f"{decimal(found['one']['simllm'], 2)} with one ({SETS.get(name, name)})"
-        for name, found in figures.get("lengths", {}).items()
-    ]
-    return f"Spearman's correlation is {'; '.join(shown)}." if shown else ""
+    """Say how the score correlates with ratings of pairs in which a text has several sentences."""
+    shown = []
+    for name, found in figures.get("lengths", {}).items():
+        one = f", of single sentences {decimal(found['one']['simllm'], 2)}" if "one" in found else ""
+        shown.append(f"{SETS.get(name, name)} {decimal(found['several']['simllm'], 2)}{one}")
+    return f"Spearman's correlation of such pairs is: {'; '.join(shown)}." if shown else ""
 
 
 _USE = """## How to use it
@@ -338,7 +337,7 @@ def _lengths(sets: dict[str, Any] | None) -> list[str]:
     """Return the table of correlations for pairs of single sentences, and for other pairs."""
     if not sets:
         return []
-    metrics = [name for name in next(iter(sets.values()))["one"] if name != "pairs"]
+    metrics = [name for name in next(iter(sets.values()))["several"] if name != "pairs"]
     rows = [
         [SETS.get(name, name), length, f"{found['pairs']:,}", *(decimal(found[m], 2) for m in metrics)]
         for name, by_length in sets.items()

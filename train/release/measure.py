@@ -32,7 +32,7 @@ from safetensors import safe_open
 
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
-from simllm.evaluation.correlation import correlate_all
+from simllm.evaluation.correlation import correlate_all, score_by_all
 from simllm.io import output_file, reading, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
@@ -255,24 +255,22 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 def correlate_lengths(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
     """Correlate scores with ratings separately for "one" sentence and for "several" in one of the texts.
 
-    Each has the number of "pairs" and Spearman's rho by metric. Without enough pairs of both: empty.
+    Each has the number of "pairs" and Spearman's rho by metric; a length with too few pairs is left out.
+    Without pairs of several sentences, the result is empty: then the correlation is that of all pairs.
     """
     rated = ratings.load(file)
-    several = np.array(
-        [
-            any(map(_has_several_sentences, pair))
-            for pair in zip(rated.candidates, rated.references, strict=True)
-        ]
-    )
-    if min(several.sum(), (~several).sum()) < _FEWEST:
+    pairs = zip(rated.candidates, rated.references, strict=True)
+    several = np.array([any(map(_has_several_sentences, pair)) for pair in pairs])
+    if several.sum() < _FEWEST:
         return {}
     names = [metric_name(metric.name) for metric in metrics]
-    scores = np.array([metric.score(rated.examples()).values for metric in metrics])
+    scores = np.array([values for _, values in score_by_all(rated, metrics, {})])
     found = {}
     for name, chosen in (("one", ~several), ("several", several)):
-        people = np.tile(rated.values[chosen], (len(metrics), 1))
-        rho = rank_correlations(scores[:, chosen], people).tolist()
-        found[name] = {"pairs": int(chosen.sum()), **dict(zip(names, rho, strict=True))}
+        if chosen.sum() >= _FEWEST:
+            people = np.tile(rated.values[chosen], (len(metrics), 1))
+            rho = rank_correlations(scores[:, chosen], people).tolist()
+            found[name] = {"pairs": int(chosen.sum()), **dict(zip(names, rho, strict=True))}
     return found
 
 

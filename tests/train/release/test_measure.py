@@ -69,6 +69,8 @@ def test_pairs_with_several_sentences_are_measured_apart(tmp_path):
     assert [found[name]["pairs"] for name in ("one", "several")] == [25, 25]
     assert found["one"]["rouge-l"] == pytest.approx(-1)
     assert found["several"]["rouge-l"] == pytest.approx(1)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows[20:]))
+    assert measure_.correlate_lengths(file, metrics).keys() == {"several"}
     file.write_text("".join(json.dumps(row) + "\n" for row in rows[:30]))
     assert measure_.correlate_lengths(file, metrics) == {}
 
