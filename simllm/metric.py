@@ -18,9 +18,8 @@ from simllm.model import saved_model
 from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device
 from simllm.model.network import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
-from simllm.scoring import embedding, token_matching
+from simllm.scoring import embedding, sentences, token_matching
 from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer, PairScorer, Tokenized
-from simllm.scoring.frequencies import Frequencies
 from simllm.scoring.scores import (
     CHUNK,
     Pair,
@@ -33,7 +32,8 @@ from simllm.scoring.scores import (
     score_in_chunks,
     text_list,
 )
-from simllm.scoring.token_matching import TokenScorer
+from simllm.scoring.sentences import Comparison, DividedText
+from simllm.scoring.token_matching import Frequencies, TokenScorer
 
 
 class SimLLM:
@@ -59,6 +59,7 @@ class SimLLM:
         on_long: str = "truncate",
         frequencies: Frequencies | None = None,
         device: str | None = None,
+        long: str | None = None,
     ) -> None:
         """Load a model folder.
 
@@ -78,12 +79,16 @@ class SimLLM:
                 to give rare tokens more weight; other similarities refuse them. By default, the texts that
                 `score` gets as references are counted.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
+            long: The treatment of pairs in which a text has several sentences. `sentences` compares clause
+                with clause, and lowers the score of a candidate that is longer than its reference. `whole`
+                compares the texts as a whole, as always if neither text has several sentences. By default
+                `sentences`, except with `precision`, `recall` and `f1`, which need `whole`.
 
         Raises:
             InputError: The folder is not a model folder, the device cannot be used on this machine, or
                 another argument has no allowed value.
         """
-        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
+        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device, long)
         self.model = saved_model.load(default_model() if model is None else model)
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
@@ -93,6 +98,11 @@ class SimLLM:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(embedding.ON_LONG)}")
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
+        self.long = long or ("whole" if self.by_token else "sentences")
+        if self.long not in sentences.LONG:
+            raise InputError(f"long {long!r}: expected one of {', '.join(sentences.LONG)}")
+        if self.by_token and self.long == "sentences":
+            raise InputError(f"similarity {self.similarity} compares tokens of whole texts, not sentences")
         self._similarity = None if self.by_token else get_similarity(self.similarity)
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
@@ -122,8 +132,9 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs, and stays the same if candidate and reference
-        are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). Some similarities are exceptions:
+        are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). There are exceptions:
 
+        - Several sentences: a candidate that is longer than its reference loses, but not the reverse.
         - `precision` and `recall`: swapping candidate and reference turns one into the other.
         - `precision`, `recall` and `f1` without `frequencies`: tokens are weighted by their frequency in all
           references of this call, so the scores depend on all references.
@@ -214,6 +225,17 @@ class SimLLM:
         """
         return embedding.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
+    def compare_sentences(
+        self, candidate: str, reference: str
+    ) -> tuple[DividedText, DividedText, Comparison] | None:
+        """Compare two texts clause by clause; None if `score` compares them as a whole."""
+        if self.long != "sentences":
+            return None
+        texts = self._tokenize_pairs([candidate, reference])
+        if not texts.divided or texts.empty.any():
+            return None
+        return texts.divided[0], texts.divided[1], self._scorer(None)(texts).comparisons[0]
+
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it, for the argument `frequencies`."""
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.model.tokenizer)
@@ -247,8 +269,11 @@ class SimLLM:
         if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         # "truncate" and "error" give equal scores wherever they give scores.
-        if self.on_long == "window":
-            parts["long"] = "window"
+        long = ["sentences"] * (self.long == "sentences" and not by_token) + ["window"] * (
+            self.on_long == "window"
+        )
+        if long:
+            parts["long"] = "-".join(long)
         parts["version"] = simllm.__version__
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
@@ -264,17 +289,22 @@ class SimLLM:
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
         """Yield chunks of `size` pairs with their scores; only token matching needs `frequencies`."""
-        scorer: PairScorer
+        tokenize = self._tokenize_pairs if self.long == "sentences" else self.tokenize
+        return score_in_chunks(pairs, tokenize, self._scorer(frequencies), size, self.no_scores, first)
+
+    def _scorer(self, frequencies: Frequencies | None) -> PairScorer:
+        """Make the scorer of tokenized pairs; only token matching needs `frequencies`."""
         if self._similarity and self.head:
             assert self.meaning
-            scorer = MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
-        elif self._similarity:
-            scorer = EmbeddingScorer(self.engine, self._pool, self._similarity)
-        else:
-            assert frequencies is not None
-            weights = frequencies.weights(self.model.tokenizer)
-            scorer = TokenScorer(self.engine, weights, self.similarity)
-        return score_in_chunks(pairs, self.tokenize, scorer, size, self.no_scores, first)
+            return MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
+        if self._similarity:
+            return EmbeddingScorer(self.engine, self._pool, self._similarity)
+        assert frequencies is not None
+        return TokenScorer(self.engine, frequencies.weights(self.model.tokenizer), self.similarity)
+
+    def _tokenize_pairs(self, texts: Sequence[str]) -> Tokenized:
+        """Tokenize n candidates and then n references, those with several sentences clause by clause."""
+        return embedding.tokenize_pairs(self.model.tokenizer, texts, self.longest, self.on_long)
 
     @property
     def no_scores(self) -> Scores:
@@ -292,5 +322,5 @@ class SimLLM:
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
     """Load the model folder of a pickled metric again; `options` are the other arguments of `SimLLM`."""
-    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
+    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device", "long")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

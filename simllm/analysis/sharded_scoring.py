@@ -17,9 +17,9 @@ from simllm.io.reading import read_json
 from simllm.io.tables import format_count
 from simllm.io.text_pairs import EqualPairs, from_jsonl
 from simllm.metric import SimLLM
-from simllm.scoring.frequencies import Frequencies
 from simllm.scoring.scores import Scores, concatenate
 from simllm.scoring.table import ScoreTable
+from simllm.scoring.token_matching import Frequencies
 
 SUMMARY = "summary.json"
 _SHOWN = 3  # number of changed files that a warning names

@@ -33,9 +33,9 @@ from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.metric import SimLLM
-    from simllm.scoring.frequencies import Frequencies
     from simllm.scoring.scores import Scores
     from simllm.scoring.table import Chunk, ScoreTable
+    from simllm.scoring.token_matching import Frequencies
 
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
@@ -244,7 +244,7 @@ def _with_bar(options: Options, chunks: Iterable[Chunk], total: int | None) -> I
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    from simllm.scoring.frequencies import Frequencies
+    from simllm.scoring.token_matching import Frequencies
 
     return Frequencies.load(file) if file else None
 

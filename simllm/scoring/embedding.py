@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.network import MeaningHead, of_last_layer
 from simllm.model.saved_model import MeaningInfo
 from simllm.model.tokenizer import Tokenizer
+from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs, harmonic_mean
 from simllm.text_cleaning import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
@@ -37,14 +39,16 @@ class Tokenized:
     """The token ids of n texts.
 
     Attributes:
-        inputs: For each text, its windows.
+        inputs: For each text, its windows; for a divided text, the windows of its clauses, one after another.
         long: Indices of the long texts.
         unreadable: Number of texts that are empty after cleaning, but were not empty before.
+        divided: The divided texts, by index; in a pair, both texts are divided or none.
     """
 
     inputs: list[Windows]
     long: list[int] = field(default_factory=list)
     unreadable: int = 0
+    divided: Mapping[int, DividedText] = field(default_factory=dict)
 
     @property
     def empty(self) -> NDArray[np.bool_]:
@@ -55,6 +59,17 @@ class Tokenized:
     def repeated(self) -> int:
         """Number of texts that have the same token ids as an earlier text in the list."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
+
+    def of_pairs(self, pairs: Sequence[int]) -> Tokenized:
+        """Return the texts of some of n pairs: their candidates, then their references."""
+        indices = [*pairs, *(len(self.inputs) // 2 + i for i in pairs)]
+        divided = {k: self.divided[i] for k, i in enumerate(indices) if i in self.divided}
+        return Tokenized([self.inputs[i] for i in indices], divided=divided)
+
+    def clauses(self, index: int) -> list[Windows]:
+        """Return the windows of each clause of a divided text."""
+        windows = iter(self.inputs[index])
+        return [list(islice(windows, count)) for count in self.divided[index].windows]
 
 
 class TooLongError(InputError):
@@ -97,13 +112,52 @@ def _windows(ids: list[int], longest: int) -> list[Ids]:
     return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]
 
 
+def tokenize_pairs(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
+    """Tokenize n candidates and then n references, as `tokenize` does; divide pairs with several sentences.
+
+    A divided text is long only if one of its clauses is long, or if it has more than 10,000 characters.
+    """
+    clauses = divide_pairs(texts)
+    if not clauses:
+        return tokenize(tokenizer, texts, longest, on_long)
+    pieces = [clauses[i].texts if i in clauses else (text,) for i, text in enumerate(texts)]
+    owners = [i for i, own in enumerate(pieces) for _ in own]
+    cut = {i for i in clauses if len(texts[i]) > LONGEST}
+    if cut and on_long == "error":
+        raise TooLongError(min(cut), f"{len(texts[min(cut)])} characters, more than {LONGEST}")
+    try:
+        read = tokenize(tokenizer, [piece for own in pieces for piece in own], longest, on_long)
+    except TooLongError as error:
+        raise TooLongError(owners[error.index], str(error)) from None
+    rest = iter(read.inputs)
+    inputs, divided = [], {}
+    for i, own in enumerate(pieces):
+        windows = [next(rest) for _ in own]
+        # A clause without a readable character compares to nothing.
+        readable = [
+            k for k, ((first, *_), _) in enumerate(zip(windows, own, strict=True)) if len(first) > _EMPTY
+        ]
+        kept = readable or [0]
+        if i in clauses:
+            divided[i] = clauses[i].choose(kept, [len(windows[k]) for k in kept])
+        inputs.append([ids for k in kept for ids in windows[k]])
+    left_empty = (text for text, windows in zip(texts, inputs, strict=True) if len(windows[0]) == _EMPTY)
+    long = sorted({owners[k] for k in read.long} | cut)
+    return Tokenized(inputs, long, sum(bool(text.strip()) for text in left_empty), divided)
+
+
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats32:
     """Compute the (n, D) float32 embeddings of n texts, at least one.
 
     `pool` takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
     """
-    pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
+    pooled = run_encoder(engine, texts, lambda hidden, mask: _pooled(pool, hidden, mask))
     return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
+
+
+def _pooled(pool: Callable[[Tensor, Tensor], Tensor], hidden: Tensor, mask: Tensor) -> Floats32:
+    """Pool (B, L, D) hidden states with their (B, L) mask into (B, D) embeddings in memory."""
+    return pool(hidden, mask).float().cpu().numpy()
 
 
 def mean_of_windows(embeddings: Mapping[Ids, Floats32], windows: Windows) -> Floats32:
@@ -166,14 +220,41 @@ class PairValues(NamedTuple):
     Attributes:
         scores: (n,) scores.
         same: (n,) probabilities that the two texts have the same meaning; None if the model has no head.
+        comparisons: The comparisons of the divided texts, by the index of their pair.
     """
 
     scores: Floats
     same: Floats | None = None
+    comparisons: Mapping[int, Comparison] = {}
 
 
 # A function that takes 2n tokenized texts: first the n candidates, then their n references.
 PairScorer = Callable[[Tokenized], PairValues]
+Similarity = Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
+
+
+def compare_embeddings(
+    texts: Tokenized, embeddings: Mapping[Ids, Floats32], similarity: Similarity
+) -> tuple[Floats, dict[int, Comparison]]:
+    """Score n pairs by the embeddings of their windows: the (n,) scores, and comparisons of divided texts."""
+
+    def stack(parts: Iterable[Windows]) -> Floats32:
+        return np.stack([mean_of_windows(embeddings, windows) for windows in parts])
+
+    n = len(texts.inputs) // 2
+    scores, comparisons = np.zeros(n), {}
+    whole = [i for i in range(n) if i not in texts.divided]
+    if whole:
+        first, second = ([texts.inputs[start + i] for i in whole] for start in (0, n))
+        scores[whole] = similarity(stack(first), stack(second))
+    for i in range(n):
+        if i in texts.divided:
+            a, b = stack(texts.clauses(i)), stack(texts.clauses(n + i))
+            similar = similarity(np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1)))
+            both = texts.divided[i], texts.divided[n + i]
+            comparisons[i] = compare(similar.reshape(len(a), len(b)), *both)
+            scores[i] = comparisons[i].score
+    return scores, comparisons
 
 
 @dataclass(frozen=True)
@@ -187,13 +268,13 @@ class EmbeddingScorer:
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
-    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
+    similarity: Similarity
 
     def __call__(self, texts: Tokenized) -> PairValues:
         """Score n pairs; this scorer cannot estimate the probability of the same meaning."""
-        embeddings = embed(self.engine, texts, self.pool)
-        n = len(embeddings) // 2
-        return PairValues(self.similarity(embeddings[:n], embeddings[n:]))
+        rows = run_encoder(self.engine, texts, lambda hidden, mask: _pooled(self.pool, hidden, mask))
+        scores, comparisons = compare_embeddings(texts, rows, self.similarity)
+        return PairValues(scores, None, comparisons)
 
 
 @dataclass(frozen=True)
@@ -208,29 +289,63 @@ class MeaningScorer:
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
-    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
+    similarity: Similarity
     head: MeaningHead
     info: MeaningInfo
 
     def __call__(self, texts: Tokenized) -> PairValues:
         """Score n pairs by similarity and by probability of the same meaning."""
         n = len(texts.inputs) // 2
-        # Equal texts keep the probability 1: the head never sees them.
-        scores, same = np.zeros(n), np.ones(n)
+        scores, same = np.zeros(n), np.zeros(n)
+        comparisons: dict[int, Comparison] = {}
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
-            sides = [[texts.inputs[i] for i in pairs], [texts.inputs[n + i] for i in pairs]]
-            texts_of_pairs = Tokenized(sides[0] + sides[1])
-            read = run_encoder(self.engine, texts_of_pairs, self._reduce, self.head.config.encoder_layers)
-            rows = {ids: row for ids, (row, _) in read.items()}
+            part = texts.of_pairs(pairs)
+            read = run_encoder(self.engine, part, self._reduce, self.head.config.encoder_layers)
+            embeddings = {ids: row for ids, (row, _) in read.items()}
             states = {ids: projected for ids, (_, projected) in read.items()}
-            embeddings = [np.stack([mean_of_windows(rows, text) for text in side]) for side in sides]
-            scores[pairs] = self.similarity(embeddings[0], embeddings[1])
-            different = [k for k, (a, b) in enumerate(zip(*sides, strict=True)) if a != b]
-            # The head reads a long text at once, all windows together, while the encoder cannot.
-            joined = [[torch.cat([states[ids] for ids in side[k]]) for k in different] for side in sides]
-            logits = self._logits(joined[0], joined[1])
-            same[[pairs[k] for k in different]] = _sigmoid(self.info.slope * logits + self.info.intercept)
-        return PairValues(scores, same)
+            scores[pairs], compared = compare_embeddings(part, embeddings, self.similarity)
+            same[pairs], compared = self._same(part, states, compared)
+            comparisons.update((pairs[k], comparison) for k, comparison in compared.items())
+        return PairValues(scores, same, comparisons)
+
+    def _same(
+        self, texts: Tokenized, states: Mapping[Ids, Tensor], comparisons: Mapping[int, Comparison]
+    ) -> tuple[Floats, dict[int, Comparison]]:
+        """Compute the (n,) probabilities of n pairs, and those of the clauses of divided texts.
+
+        The probability of divided texts is the mean over clauses and their matches, weighted by words; of
+        the means of both texts, it is the harmonic mean.
+        """
+        n = len(texts.inputs) // 2
+        # What the head reads: (pair, clause of the candidate, clause of the reference), and their windows.
+        keys: list[tuple[int, int, int]] = []
+        sides: tuple[list[Windows], list[Windows]] = [], []
+        for k in range(n):
+            first = texts.clauses(k) if k in comparisons else [texts.inputs[k]]
+            second = texts.clauses(n + k) if k in comparisons else [texts.inputs[n + k]]
+            for i, j in sorted(comparisons[k].matched_pairs) if k in comparisons else [(0, 0)]:
+                # Equal texts have the probability 1: the head never sees them.
+                if first[i] != second[j]:
+                    keys.append((k, i, j))
+                    sides[0].append(first[i])
+                    sides[1].append(second[j])
+        # The head reads a long text at once, all windows together, while the encoder cannot.
+        joined = [[torch.cat([states[ids] for ids in windows]) for windows in side] for side in sides]
+        logits = self._logits(joined[0], joined[1])
+        found = dict(
+            zip(keys, _sigmoid(self.info.slope * logits + self.info.intercept).tolist(), strict=True)
+        )
+        same = np.array([found.get((k, 0, 0), 1.0) for k in range(n)])
+        compared = {}
+        for k, comparison in comparisons.items():
+            of_candidate, of_reference = comparison.matches
+            probabilities = (
+                np.array([found.get((k, i, j), 1.0) for i, j in enumerate(of_candidate.tolist())]),
+                np.array([found.get((k, i, j), 1.0) for j, i in enumerate(of_reference.tolist())]),
+            )
+            same[k] = harmonic_mean(*comparison.means(*probabilities))
+            compared[k] = comparison._replace(same=probabilities)
+        return same, compared
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
         """Compute each text's (D,) embedding and (tokens, W) vectors from (B, L, N * D) states of N layers.

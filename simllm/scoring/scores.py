@@ -214,7 +214,7 @@ def score_in_chunks(
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
         # The scorer also scores pairs with an empty text, whose values are then overwritten.
-        values, same = scorer(texts)
+        values, same, _ = scorer(texts)
         empty = score_empty_texts(chunk, texts, values, same)
         yield (
             chunk,

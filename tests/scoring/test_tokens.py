@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simllm import SimLLM
 from simllm.scoring import embedding
 from simllm.scoring.embedding import Tokenized
-from simllm.scoring.frequencies import Frequencies
+from simllm.scoring.token_matching import Frequencies
 from tests.command import run
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
+from simllm.text_cleaning import EMPHASIS, FENCES, HEADING, ITEM, MARKDOWN, Rules, rules, sentence_ends
+
 
 @dataclass(frozen=True)
 class Comment:
@@ -31,10 +33,6 @@ class Comment:
     overrides: str = ""
 
 
-# A rule is a pattern and its replacement. With `(?m)`, ^ and $ match at every line.
-Rules = list[tuple[re.Pattern[str], str]]
-
-
 @dataclass(frozen=True)
 class Dialect:
     """The rules for the documentation comments of one programming language.
@@ -53,23 +51,18 @@ class Dialect:
     code_indent: int = 99
 
 
-def _rules(*pairs: tuple[str, str]) -> Rules:
-    return [(re.compile(pattern), new) for pattern, new in pairs]
-
-
-_FENCES = _rules((r"(?m)^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1[^\n]*$|\Z)", "\n"))
-_RULERS = _rules(
+_RULERS = rules(
     (r"(?m)^\s{0,200}[-=*~#/]{4,}[ \t]*\n[^\n]*\n[ \t]*[-=*~#/]{4,}[ \t]*$", "")
 )  # a title between two rulers
 
-_HTML_BLOCKS = _rules(
+_HTML_BLOCKS = rules(
     (r"<!--(?s:.*?)(?:-->|\Z)", ""),
     (r"(?i)<(pre|table|script|style|blockquote)\b[^>]*>(?s:.*?)(?:</\1>|\Z)", "\n\n"),
     (r"(?i)<h[1-6]\b[^>]*>[^<]*</h[1-6]>|<hr\s*/?>", "\n\n"),
     (r"(?i)<(?:li|dt|dd)\b[^<>]*>", "\n\n- "),
     (r"(?i)</?(?:p|ul|ol|dl|div|center|dd|dt|li)\b[^<>]*>|<br\s*/?>", "\n\n"),
 )
-_HTML = _rules(
+_HTML = rules(
     (
         r"(?i)</?(?:a|abbr|acronym|b|big|cite|code|del|dfn|em|font|i|img|kbd|q|s|samp|small|span|strong|sub|sup|"
         r"tt|u|var)(?:\s[^<>]*)?/?>",
@@ -77,22 +70,9 @@ _HTML = _rules(
     )
 )
 
-_EMPHASIS = [
-    (r"(?<![\w*\\])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w*])", r"\1"),
-    (r"(?<![\w*\\])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])", r"\1"),
-]
-_MARKDOWN = _rules(
-    (r"!\[[^\]]*\]\([^)]*\)", ""),
-    (r"\[([^\[\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)", r"\1"),
-    (r"\[([^\[\]]+)\]\[[^\[\]]*\]", r"\1"),
-    (r"(?<!`)(`{1,4})(?=\S)(.{1,500}?)(?<=\S)\1(?!`)", r"\2"),
-    *_EMPHASIS,
-    (r"(?<![\w_])__?(?=[A-Za-z])([A-Za-z][^_\n]*?)(?<=\w)__?(?![\w_])", r"\1"),
-)
-
 # {@link Type#member label} becomes the label, or Type.member without a label; {@code x} becomes x.
 _LINK = r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+"
-_BRACED = _rules(
+_BRACED = rules(
     (r"\[([^\[\]]+)\]\{@link(?:code|plain)?\s[^{}]*\}", r"\1"),
     (_LINK + r"[^\s{}|(]*\([^(){}]*\)\s+([^{}]+)\}", r"\1"),
     (_LINK + r"[^\s{}|(]+(?:\s*\|\s*|\s+)([^{}]+)\}", r"\1"),
@@ -104,12 +84,12 @@ _BRACED = _rules(
     (r"\{@\w+\s*([^{}]*)\}", r"\1"),
 )
 
-_RST_BLOCKS = _rules(
+_RST_BLOCKS = rules(
     (r"(?m)^([ \t]*)\.\.[ \t].*(?:\n(?:[ \t]*\n)*\1[ \t]+\S.*)*", ""),  # directives and comments
     (r"(?m)^[ \t]*>>>(?:.*\S.*\n?)+", "\n"),
     (r"(?m)(::)[ \t]*\n[ \t]*\n(?:[ \t]+\S.*\n?|[ \t]*\n)+", "\\1\n\n"),
 )
-_RST = _rules(
+_RST = rules(
     (r"(?::[a-z]+)?:[a-z]+:`([^`<]+?)\s*<[^`<>]*>`", r"\1"),
     (r"(?::[a-z]+)?:[a-z]+:`~(?:[\w.]+\.)?([^`.]+)`", r"\1"),
     (r"(?::[a-z]+)?:[a-z]+:`[!.]?([^`]+)`", r"\1"),
@@ -119,7 +99,7 @@ _RST = _rules(
     (r"\s*\[(?:\d+|#\w*|[A-Z]\w+)\]_", ""),
     (r"(?<!\w)\|(\w[\w. ]*)\|(?!\w)", r"\1"),
     (r"\[([^\[\]]+)\]\([^()\s]+\)", r"\1"),
-    *_EMPHASIS,
+    *EMPHASIS,
     (r"(?:^|(?<=\s))::$", ""),
     (r"::$", ":"),
     (r"\b[LCBIMEU]\{([^{}]*)\}", r"\1"),
@@ -133,7 +113,7 @@ _PYTHON_ENDS = (
     r"|^[^\n]+\n[ \t]*[-=~^]{3,}[ \t]*$"  # an underlined heading
 )
 
-_RDOC_BLOCKS = _rules(
+_RDOC_BLOCKS = rules(
     (
         r"(?m)^[ \t]*:?(?:call-seq|nodoc|startdoc|stopdoc|yields|args|method|singleton-method):"
         r".*(?:\n[ \t]+\S.*)*",
@@ -141,7 +121,7 @@ _RDOC_BLOCKS = _rules(
     ),
     (r"(?m)^([:\w]\S*)[ \t]*::[ \t]", r"- \1: "),
 )
-_RDOC = _rules(
+_RDOC = rules(
     (r"\A(?:Public|Internal|Private)\s*:\s*", ""),  # TomDoc
     (r"\{([^{}]+)\}\[[^\[\]\s]+\]", r"\1"),
     (r"\{((?:[\w.]+::)*#?[\w.:#?!=]+)\}", r"\1"),
@@ -153,42 +133,27 @@ _RUBY_ENDS = (
     r"(?m)^[ \t]*@!?[a-z]|^(?:Examples?|Returns?|Raises?|Yields?)\b:?[ \t]*$"
     r"|^(?<=\n)Returns? (?:the|an?|nil|true)\b"  # TomDoc
 )
-_GO = _rules((r"\[\*?([\w./]+)\]", r"\1"))
+_GO = rules((r"\[\*?([\w./]+)\]", r"\1"))
 
 _TAGS = re.compile(r"(?m)^[ \t]*@[A-Za-z]|(?<=[.;] )@[a-z]")
-_JAVADOC = Dialect(_TAGS, _FENCES + _HTML_BLOCKS, _BRACED + _HTML + _MARKDOWN)
+_JAVADOC = Dialect(_TAGS, FENCES + _HTML_BLOCKS, _BRACED + _HTML + MARKDOWN)
 _JSDOC = Dialect(_TAGS, _JAVADOC.blocks, _JAVADOC.inline, code_indent=4)
 
 DIALECTS = {
-    "go": Dialect(blocks=_RULERS + _FENCES, inline=_MARKDOWN + _GO, code_indent=1),
+    "go": Dialect(blocks=_RULERS + FENCES, inline=MARKDOWN + _GO, code_indent=1),
     "java": _JAVADOC,
     "javascript": _JSDOC,
     "php": _JSDOC,
-    "python": Dialect(re.compile(_PYTHON_ENDS), _RST_BLOCKS + _FENCES, _RST),
+    "python": Dialect(re.compile(_PYTHON_ENDS), _RST_BLOCKS + FENCES, _RST),
     "ruby": Dialect(
         re.compile(_RUBY_ENDS),
-        _RULERS + _RDOC_BLOCKS + _FENCES + _HTML_BLOCKS,
-        _RDOC + _HTML + _MARKDOWN,
+        _RULERS + _RDOC_BLOCKS + FENCES + _HTML_BLOCKS,
+        _RDOC + _HTML + MARKDOWN,
         code_indent=2,
     ),
     "typescript": _JSDOC,
     "cpp": _JSDOC,  # Doxygen has the same tags
 }
-
-
-_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s)|[。！？]")  # noqa: RUF001
-_VISIBLE = re.compile(r"\S")
-
-# Abbreviations. After those in the first list, a period never ends a sentence; after those in the second
-# list, it ends one unless a small letter or punctuation follows.
-_NEVER = """
-e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds
-vol pp al
-"""
-_SOMETIMES = """
-etc inc ltd co jr sr st a.m p.m u.s max min num nos ed p ch ca def param params arg args ex ref refs spec
-"""
-_never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -208,31 +173,7 @@ def first_sentence(paragraph: str) -> str:
         >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
         'Rounds, e.g. to 1.5.'
     """
-    word = re.search(r"\w", paragraph)
-    if not word:
-        return paragraph
-    for match in _END.finditer(paragraph, word.end()):
-        before = paragraph[max(0, match.start() - 40) : match.start()]
-        after = _VISIBLE.search(paragraph, match.end())
-        if _ends(before, match[0], after[0] if after else ""):
-            return paragraph[: match.end()]
-    return paragraph
-
-
-def _ends(before: str, mark: str, after: str) -> bool:
-    """Return whether `mark`, with its closing quotes or brackets, ends a sentence between `before` and
-    `after`.
-    """
-    word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
-    # The mark itself is quoted: '.'
-    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")
-    if quoted or word in _never:
-        return False
-    if word in _sometimes or mark.startswith("..") or not mark.startswith("."):
-        return not (after.islower() or after in (",", ";", ":", ")", "]"))
-    # J. Doe
-    initial = len(word) == 1 and before[-1:].isupper() and not after.islower()
-    return not initial and after not in (",", ";", ")")
+    return paragraph[: next(sentence_ends(paragraph), len(paragraph))]
 
 
 LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
@@ -240,8 +181,6 @@ NARROW = 60  # characters; authors do not break lines before this width
 # Tags such as @private, then the prose.
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*[@\\](?:brief|desc(?:ription)?|summary|details)\b[ \t]*")
-_HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
 _CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")
 _CONTINUES = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
 _QUOTE = re.compile(r"\A\s*>\s+")
@@ -277,10 +216,10 @@ def _blocks(text: str, code_indent: int) -> list[str]:
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
         before = blocks[-1][-1] if blocks[-1] else ""
-        if not line.strip() or _HEADING.match(line):
+        if not line.strip() or HEADING.match(line):
             blocks.append([])
-        elif _ITEM.match(line):
-            blocks.append([_ITEM.sub("", line, count=1)])
+        elif ITEM.match(line):
+            blocks.append([ITEM.sub("", line, count=1)])
         elif indent >= code_indent and (not before or before.endswith(":")):
             blocks.append([])
         elif before and _new_sentence(before, line):
@@ -298,11 +237,11 @@ def _new_sentence(before: str, line: str) -> bool:
     return bool(fitted and before[-1:].isalnum() and not _CONTINUES.search(before))
 
 
-def _plain(block: str, rules: Rules) -> str:
+def _plain(block: str, inline: Rules) -> str:
     """Remove the markup of a paragraph, and put the paragraph on one line."""
     # Most paragraphs have no markup.
     if _MARKED.search(block):
-        for pattern, new in rules:
+        for pattern, new in inline:
             block = pattern.sub(new, block)
         block = unescape(block)
     return " ".join(block.split())
