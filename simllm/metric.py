@@ -102,7 +102,7 @@ class SimLLM:
         if self.long not in sentences.LONG:
             raise InputError(f"long {long!r}: expected one of {', '.join(sentences.LONG)}")
         if self.by_token and self.long == "sentences":
-            raise InputError(f"similarity {self.similarity} compares tokens of whole texts, not sentences")
+            raise InputError(f"long {long!r}: similarity {self.similarity} matches the tokens of whole texts")
         self._similarity = None if self.by_token else get_similarity(self.similarity)
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)

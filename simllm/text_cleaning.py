@@ -202,7 +202,7 @@ _ANNOUNCEMENT = re.compile(r"(?i:here(?:'s| is| are)|below is|sure|certainly)\b[
 
 # Clauses begin after punctuation and before words that join clauses.
 _JOINT = re.compile(
-    r"[;:,)]\s+(?:(?:and|or|but|then)\s+)?|\s+\(\s*|\s+-\s+|\s+(?:and|or|but|then)\s+|\s+(?=(?:which|that|if|when|"
+    r"(?i)[;:,)]\s+(?:(?:and|or|but|then)\s+)*|\s+\(\s*|\s+-\s+|\s+(?:(?:and|or|but|then)\s+)+|\s+(?=(?:which|that|if|when|"
     r"while|where|because|since|so|by|after|before|unless|until|otherwise|based on|in order to|depending on|"
     r"using)\s)"
 )

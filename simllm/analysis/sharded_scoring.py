@@ -30,7 +30,7 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 class ShardSettings:
     """Settings for reading, scoring and writing the text pairs of all input files.
 
-    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode` and `on_long`.
+    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode`, `on_long` and `long`.
 
     Attributes:
         model: The path of the model folder; None for the included model.
@@ -47,6 +47,7 @@ class ShardSettings:
     similarity: str | None = None
     mode: str = "exact"
     on_long: str = "truncate"
+    long: str | None = None
     frequencies: str | None = None
     candidate_field: str = "candidate"
     reference_field: str = "reference"
@@ -73,6 +74,7 @@ class ShardScorer:
             similarity=settings.similarity,
             mode=settings.mode,
             on_long=settings.on_long,
+            long=settings.long,
             frequencies=Frequencies.load(Path(settings.frequencies)) if settings.frequencies else None,
         )
         if self.metric.by_token and self.metric.frequencies is None:

@@ -135,6 +135,7 @@ def _score(options: Options, source: PairSource, groups: Groups) -> None:
         similarity=options.similarity,
         mode=options.mode,
         on_long=options.on_long,
+        long=options.long,
         frequencies=_frequencies(options.frequencies),
     )
     form = tables.format_for(options.format, options.output)

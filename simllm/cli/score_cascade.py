@@ -44,7 +44,13 @@ def run(options: Options, source: PairSource) -> None:
     equal.count(rows)
     from simllm.metric import SimLLM
 
-    metric = SimLLM(options.model, pooling=options.pooling, mode=options.mode, on_long=options.on_long)
+    metric = SimLLM(
+        options.model,
+        pooling=options.pooling,
+        mode=options.mode,
+        on_long=options.on_long,
+        long=options.long,
+    )
     with results.collected() as messages:
         found = cascade(metric, judge, examples, low, high)
     by_judge = found.by_judge

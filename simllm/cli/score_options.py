@@ -47,6 +47,7 @@ class Options(PairOptions):
     frequencies: Path | None = None
     mode: str = "exact"
     on_long: str = "truncate"
+    long: str | None = None
     measure: str = "similarity"
     scale: str = "raw"
     resume: bool = False
@@ -100,7 +101,7 @@ class Options(PairOptions):
         several = ("engine", "address", "actors")
         shared_options.refuse(self, several, "goes with several files: --jsonl 'PATTERN'")
         if self.metrics is not None:
-            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "scale", "measure"]
+            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "long", "scale", "measure"]
             shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
 
 
@@ -161,6 +162,11 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--on-long", choices=("truncate", "window", "error"),
         help="texts longer than the model reads: truncate (the default), window or error",
+    )  # fmt: skip
+    score.add_argument(
+        "--long", choices=("sentences", "whole"),
+        help="texts with several sentences: compared clause by clause, where excess length costs (the "
+        "default), or as a whole",
     )  # fmt: skip
     score.add_argument(
         "--measure", choices=("similarity", "same"),
