@@ -225,14 +225,16 @@ class SimLLM:
         """
         return embedding.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
+    def divides(self, candidate: str, reference: str) -> bool:
+        """Return whether `score` compares these texts clause by clause: one of them has several sentences."""
+        return self.long == "sentences" and bool(sentences.divide_pairs([candidate, reference]))
+
     def compare_sentences(
         self, candidate: str, reference: str
     ) -> tuple[DividedText, DividedText, Comparison] | None:
         """Compare two texts clause by clause; None if `score` compares them as a whole."""
-        if self.long != "sentences":
-            return None
-        texts = self._tokenize_pairs([candidate, reference])
-        if not texts.divided or texts.empty.any():
+        texts = self._tokenize_pairs([candidate, reference]) if self.divides(candidate, reference) else None
+        if texts is None or texts.empty.any():
             return None
         return texts.divided[0], texts.divided[1], self._scorer(None)(texts).comparisons[0]
 

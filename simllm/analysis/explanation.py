@@ -1,4 +1,4 @@
-"""Explanation of a score: what each word contributes, and which words change the meaning."""
+"""Explanation of a score: what each word or clause contributes, and what changes the meaning."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model.network import cosine
 from simllm.scoring import token_matching
+from simllm.scoring.scores import CHANGED, DOUBTFUL, SIMILAR
+from simllm.scoring.sentences import UNSUPPORTED, Comparison, DividedText
 
 SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
 BOUNDARY = "▁"  # first character of a token that begins a word
@@ -116,8 +118,97 @@ class Explanation:
         return find_changing_words(self.same, self.candidate, self.reference)
 
 
+ADDED, OMITTED = "adds something without support", "not said"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause of a candidate or a reference of several sentences.
+
+    Attributes:
+        text: The clause, without Markdown and openers such as "This method".
+        match: The most similar clause of the other text.
+        similarity: Similarity of the clause and its match.
+        same: Probability that both have the same meaning; None if the model cannot estimate it.
+        note: "adds something without support" or "not said" if the similarity is below 0.25; "meaning may
+            have changed" if it is at least 0.4, but `same` is below 0.3; "" otherwise.
+    """
+
+    text: str
+    match: str
+    similarity: float
+    same: float | None
+    note: str
+
+
+@dataclass(frozen=True)
+class ClauseExplanation:
+    """Explanation of the score of two texts of which at least one has several sentences.
+
+    Attributes:
+        score: The score: the harmonic mean of `precision` and `recall`, times `length_factor`.
+        precision: Mean similarity of the candidate's clauses and their matches, weighted by words.
+        recall: Mean similarity of the reference's clauses and their matches, weighted by words.
+        length_factor: 1, or less for a candidate that is longer than its reference.
+        words: Number of words in the candidate and in the reference.
+        candidate: The clauses of the candidate.
+        reference: The clauses of the reference.
+        signature: Text that names everything that can change a score, such as the model and the version.
+        same: Mean of the clauses' probabilities of the same meaning; None if the model cannot estimate it.
+    """
+
+    score: float
+    precision: float
+    recall: float
+    length_factor: float
+    words: tuple[int, int]
+    candidate: list[Clause]
+    reference: list[Clause]
+    signature: str
+    same: float | None = None
+
+
+def explain_clauses(metric: SimLLM, candidate: str, reference: str) -> ClauseExplanation | None:
+    """Explain the score of two texts clause by clause; None if the metric compares them as a whole."""
+    compared = metric.compare_sentences(candidate, reference)
+    if compared is None:
+        return None
+    first, second, comparison = compared
+    precision, recall = comparison.precision_and_recall
+    return ClauseExplanation(
+        comparison.score,
+        precision,
+        recall,
+        comparison.factor,
+        (first.length, second.length),
+        _clauses(first, second, comparison, 0),
+        _clauses(second, first, comparison, 1),
+        metric.signature,
+        comparison.mean_same,
+    )
+
+
+def _clauses(own: DividedText, other: DividedText, comparison: Comparison, side: int) -> list[Clause]:
+    """Describe the clauses of the candidate (`side` 0) or of the reference (1)."""
+    best, matches = comparison.similar.max(1 - side), comparison.matches[side]
+    same = [None] * len(best) if comparison.same is None else comparison.same[side].tolist()
+    return [
+        Clause(text, other.texts[j], similar, probability, _note(similar, probability, side))
+        for text, j, similar, probability in zip(own.texts, matches, best.tolist(), same, strict=True)
+    ]
+
+
+def _note(similar: float, same: float | None, side: int) -> str:
+    """Return the note about a clause of the candidate (`side` 0) or of the reference (1)."""
+    if similar < UNSUPPORTED:
+        return OMITTED if side else ADDED
+    return CHANGED if same is not None and similar >= SIMILAR and same < DOUBTFUL else ""
+
+
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     """Explain the score of a candidate and its reference, word by word.
+
+    For texts of several sentences, use `explain_clauses`, or a metric with `long="whole"`.
 
     Args:
         metric: A metric with mean pooling and cosine.
@@ -126,7 +217,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
     Raises:
         InputError: The metric does not use mean pooling and cosine, a text is empty after cleaning, or the
-            metric splits a text into several windows because the text is long.
+            metric splits a text into several windows or clauses.
     """
     return explain_pairs(metric, [(candidate, reference)])[0]
 
@@ -135,6 +226,8 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
     """Explain several pairs as `explain` does, faster: the encoder reads all texts together."""
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
+    if any(metric.divides(*pair) for pair in pairs):
+        raise InputError("explain: a text has several sentences; use explain_clauses, or long='whole'")
     texts = metric.tokenize([text for pair in pairs for text in pair])
     if texts.empty.any():
         raise InputError("explain: a text is empty after cleaning; expected two texts with words")

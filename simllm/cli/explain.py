@@ -16,7 +16,7 @@ from simllm.io import output_file, packages, tables
 from simllm.scoring.scores import CHANGED
 
 if TYPE_CHECKING:
-    from simllm.analysis.explanation import Explanation, Word
+    from simllm.analysis.explanation import Clause, ClauseExplanation, Explanation, Word
 
 FORMATS = ("text", "json", "html")
 EXAMPLES = """examples:
@@ -32,22 +32,29 @@ class Options(CommonOptions):
     candidate: str
     reference: str
     model: str | None = None
+    long: str | None = None
 
 
 def add_options(explain: argparse.ArgumentParser) -> None:
     """Add the arguments of `simllm explain` to its parser."""
     explain.add_argument("candidate", metavar="CANDIDATE")
     explain.add_argument("reference", metavar="REFERENCE")
+    explain.add_argument(
+        "--long", choices=("sentences", "whole"),
+        help="texts with several sentences: clause by clause (the default), or as a whole, word by word",
+    )  # fmt: skip
 
 
 def run(options: Options) -> None:
-    """Run `simllm explain`: score two texts and show each word's contribution."""
+    """Run `simllm explain`: score two texts and show the contribution of each word or clause."""
     output_file.check_output(options.output, options.overwrite)
-    from simllm.analysis.explanation import explain
+    from simllm.analysis.explanation import explain, explain_clauses
     from simllm.metric import SimLLM
 
     with results.collected() as messages:
-        explanation = explain(SimLLM(options.model), options.candidate, options.reference)
+        metric, pair = SimLLM(options.model, long=options.long), (options.candidate, options.reference)
+        by_clause = explain_clauses(metric, *pair)
+        explanation = by_clause or explain(metric, *pair)
     summary = results.tell(messages)
     # https://no-color.org: the variable switches colours off, whatever its value.
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -58,8 +65,12 @@ def run(options: Options) -> None:
     tables.show(shown, options.output)
 
 
-def to_text(explanation: Explanation, coloured: bool) -> str:
+def to_text(explanation: Explanation | ClauseExplanation, coloured: bool) -> str:
     """Format an explanation for a terminal; if `coloured`, with terminal escape codes."""
+    from simllm.analysis.explanation import ClauseExplanation
+
+    if isinstance(explanation, ClauseExplanation):
+        return _clauses_to_text(explanation, coloured)
     lines = [f"score {explanation.score:.4f}"]
     if explanation.same is not None:
         lines.append(f"same  {explanation.same:.4f}{_note(explanation)}")
@@ -79,10 +90,52 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
     return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
-def to_html(explanation: Explanation) -> str:
+_WIDTH = 58  # characters of a clause in a line
+
+
+def _clauses_to_text(explanation: ClauseExplanation, coloured: bool) -> str:
+    """Format the clauses of both texts for a terminal: similarity, probability, and a note."""
+    lines = [f"score {explanation.score:.4f}"]
+    if explanation.same is not None:
+        lines.append(f"same  {explanation.same:.4f}")
+    own, other = explanation.words
+    lines += [
+        "",
+        f"precision      {explanation.precision:.4f}  how much of the candidate is supported",
+        f"recall         {explanation.recall:.4f}  how much of the reference is said",
+        f"length factor  {explanation.length_factor:.4f}  {own} words, reference {other}",
+    ]
+    for name, clauses in (("candidate", explanation.candidate), ("reference", explanation.reference)):
+        lines += ["", f"{name:{_WIDTH}} similar  same  matched with"]
+        lines += [_clause_line(clause, coloured) for clause in clauses]
+    return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
+
+
+def _clause_line(clause: Clause, coloured: bool) -> str:
+    """Format a clause as a line, in colour if it has a note."""
+    text = f"{_shorten(clause.text):{_WIDTH}}"
+    if coloured and clause.note:
+        red, green, blue = _colour(-1)
+        text = f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{text}\x1b[0m"
+    same = "    " if clause.same is None else f"{clause.same:.2f}"
+    note = f"  [{clause.note}]" if clause.note else ""
+    return f"{text} {clause.similarity:7.2f}  {same}  {_shorten(clause.match)}{note}"
+
+
+def _shorten(text: str) -> str:
+    """Cut a text that is too long for a line of a terminal."""
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def to_html(explanation: Explanation | ClauseExplanation) -> str:
     """Format an explanation as a self-contained HTML page."""
     with packages.require_eval_extra():
         from simllm.io.html_page import render
+    from simllm.analysis.explanation import ClauseExplanation
+
+    if isinstance(explanation, ClauseExplanation):
+        page = Path(__file__).with_name("explain_clauses.html")
+        return render(page, explanation=explanation, colour=_colour)
     most = _largest_contribution(explanation)
     return render(
         Path(__file__).with_name("explain.html"),

@@ -23,7 +23,7 @@ from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.network import MeaningHead, of_last_layer
 from simllm.model.saved_model import MeaningInfo
 from simllm.model.tokenizer import Tokenizer
-from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs, harmonic_mean
+from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs
 from simllm.text_cleaning import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
@@ -343,8 +343,8 @@ class MeaningScorer:
                 np.array([found.get((k, i, j), 1.0) for i, j in enumerate(of_candidate.tolist())]),
                 np.array([found.get((k, i, j), 1.0) for j, i in enumerate(of_reference.tolist())]),
             )
-            same[k] = harmonic_mean(*comparison.means(*probabilities))
             compared[k] = comparison._replace(same=probabilities)
+            same[k] = compared[k].mean_same
         return same, compared
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:

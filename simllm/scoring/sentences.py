@@ -22,6 +22,8 @@ LONG = ("sentences", "whole")
 # Words that a candidate may have more than its reference at half the price or less: a reference of one line
 # leaves out what any summary may say. Chosen on rated summaries; 20 to 100 agree with people about equally.
 ALLOWANCE = 40
+# Similarity below which a clause has no support: 95 of 100 clauses of unrelated texts have matches below .23.
+UNSUPPORTED = 0.25
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class Comparison(NamedTuple):
     def score(self) -> float:
         """The score of the pair, from 0 to 1."""
         return self.factor * harmonic_mean(*self.precision_and_recall)
+
+    @property
+    def mean_same(self) -> float | None:
+        """The harmonic mean of both texts' mean probabilities of the same meaning; None without them."""
+        return None if self.same is None else harmonic_mean(*self.means(*self.same))
 
     def means(self, of_candidate: Floats, of_reference: Floats) -> tuple[float, float]:
         """Compute the means of a value of each clause in both texts, weighted by numbers of words."""
