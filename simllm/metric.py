@@ -225,6 +225,12 @@ class SimLLM:
         """
         return embedding.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
+    def tokenize_pairs(self, texts: Sequence[str]) -> Tokenized:
+        """Tokenize n candidates and then n references, those with several sentences clause by clause."""
+        if self.long == "whole":
+            return self.tokenize(texts)
+        return embedding.tokenize_pairs(self.model.tokenizer, texts, self.longest, self.on_long)
+
     def divides(self, candidate: str, reference: str) -> bool:
         """Return whether `score` compares these texts clause by clause: one of them has several sentences."""
         return self.long == "sentences" and bool(sentences.divide_pairs([candidate, reference]))
@@ -233,7 +239,7 @@ class SimLLM:
         self, candidate: str, reference: str
     ) -> tuple[DividedText, DividedText, Comparison] | None:
         """Compare two texts clause by clause; None if `score` compares them as a whole."""
-        texts = self._tokenize_pairs([candidate, reference]) if self.divides(candidate, reference) else None
+        texts = self.tokenize_pairs([candidate, reference]) if self.divides(candidate, reference) else None
         if texts is None or texts.empty.any():
             return None
         return texts.divided[0], texts.divided[1], self._scorer(None)(texts).comparisons[0]
@@ -291,8 +297,9 @@ class SimLLM:
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
         """Yield chunks of `size` pairs with their scores; only token matching needs `frequencies`."""
-        tokenize = self._tokenize_pairs if self.long == "sentences" else self.tokenize
-        return score_in_chunks(pairs, tokenize, self._scorer(frequencies), size, self.no_scores, first)
+        return score_in_chunks(
+            pairs, self.tokenize_pairs, self._scorer(frequencies), size, self.no_scores, first
+        )
 
     def _scorer(self, frequencies: Frequencies | None) -> PairScorer:
         """Make the scorer of tokenized pairs; only token matching needs `frequencies`."""
@@ -303,10 +310,6 @@ class SimLLM:
             return EmbeddingScorer(self.engine, self._pool, self._similarity)
         assert frequencies is not None
         return TokenScorer(self.engine, frequencies.weights(self.model.tokenizer), self.similarity)
-
-    def _tokenize_pairs(self, texts: Sequence[str]) -> Tokenized:
-        """Tokenize n candidates and then n references, those with several sentences clause by clause."""
-        return embedding.tokenize_pairs(self.model.tokenizer, texts, self.longest, self.on_long)
 
     @property
     def no_scores(self) -> Scores:

@@ -134,10 +134,15 @@ def write(
     # The words may have surrogates in place of bytes that are not UTF-8.
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
-        from simllm.analysis.score_report.pairs import explain_changed_pairs, find_long_texts
+        from simllm.analysis.score_report.pairs import (
+            explain_changed_pairs,
+            find_clause_notes,
+            find_long_texts,
+        )
 
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
-        scored = replace(scored, changed_by=words, long_texts=long)
+        clauses = find_clause_notes(metrics, scored)
+        scored = replace(scored, changed_by=words, long_texts=long, clause_notes=clauses)
     output_file.check_output(options.report, options.overwrite)  # another program may have just written it
     output_file.write(options.report, render_report(scored, command, comparison, biases))
     if not options.quiet:

@@ -39,6 +39,7 @@ from simllm.io.html_page import render
 from simllm.io.svg_figure import BLUE, Figure, style, svg_element
 from simllm.io.tables import format_count, format_number
 from simllm.scoring.scores import DOUBTFUL, SIMILAR
+from simllm.scoring.sentences import UNSUPPORTED
 from simllm.stats.significance import rank_correlation
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
@@ -151,12 +152,24 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
         **_changed_by(scored, i),
         **({"cut": True} if is_cut(scored, i) else {}),
         "empty": bool(scored.empty[i]),
-        **({"unrelated": True} if scored.any_unrelated[i] else {}),
+        # Scores of several sentences are lower than those of the single sentences in the calibration.
+        **({"unrelated": True} if scored.any_unrelated[i] and i not in scored.clause_notes else {}),
+        **({"clauses": _clauses(scored.clause_notes[i])} if scored.clause_notes.get(i) else {}),
         **({"long": True} if scored.long[i] else {}),
         "groups": [values[i] for values in fields.values()],
         "candidates": [cut(texts[i]) for texts in scored.candidates.values()],
         "reference": cut(scored.references[i]),
     }
+
+
+_SHOWN_CLAUSES = 3  # with the same note, of one pair
+
+
+def _clauses(notes: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str], int]]:
+    """List each note with its first clauses, and the number of further clauses."""
+    return [
+        (note, list(texts[:_SHOWN_CLAUSES]), len(texts[_SHOWN_CLAUSES:])) for note, texts in notes.items()
+    ]
 
 
 def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
@@ -208,6 +221,8 @@ def render_report(
         surprising=describe_high_scores(scored),
         similar=format_number(SIMILAR, 1),
         doubtful=format_number(DOUBTFUL, 1),
+        unsupported=format_number(UNSUPPORTED, 2),
+        divided=format_count(len(scored.clause_notes), "pair"),
         longest=LONGEST_SHOWN,
         has_cut=any(is_cut(scored, int(i)) for i in choose_pairs(scored)),
         data=page_data_json(scored, fields),

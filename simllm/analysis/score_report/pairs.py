@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simllm.analysis.explanation import explain_pairs
+from simllm.analysis.explanation import explain_clauses, explain_pairs
 from simllm.array_types import Floats
 from simllm.metric import SimLLM
 from simllm.metrics import registry
@@ -102,12 +102,14 @@ def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]
     `texts` are columns of n texts: the references, and the candidates of each system.
     """
     found: set[int] = set()
+    references, *systems = texts
     # With several systems, all columns have the same metric, which needs to read the texts only once.
     for metric in {id(metric): metric for metric in metrics.values()}.values():
-        for column in texts:
+        for column in systems:
             for start in range(0, len(column), _CHUNK):
-                long = metric.tokenize(list(column[start : start + _CHUNK])).long
-                found.update(start + i for i in long)
+                pairs = slice(start, start + _CHUNK)
+                long = metric.tokenize_pairs([*column[pairs], *references[pairs]]).long
+                found.update(start + i % len(column[pairs]) for i in long)
     return sorted(found)
 
 
@@ -134,6 +136,8 @@ class ScoredPairs:
         changed_by: The changing words of each explained pair: `changed_by[column][i]`.
         long_texts: Indices of the pairs with a text that is longer than the model's longest input; empty if
             they were not searched for.
+        clause_notes: For pairs of several sentences, the clauses with a note, by note; {} for pairs without
+            notes. They are known for pairs of one system only, and for at most 200.
     """
 
     references: Sequence[str]
@@ -148,6 +152,7 @@ class ScoredPairs:
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changed_by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
     long_texts: Sequence[int] = ()
+    clause_notes: Mapping[int, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.references)
@@ -253,6 +258,7 @@ def explain_changed_pairs(
         for i in flagged[np.argsort(-scored.ranking[flagged], kind="stable")].tolist()
         for name in usable
         if scored.changed[name][i]
+        and not usable[name].divides(*_texts(scored, name, i))
         and all(len(text.split()) <= LONGEST_EXPLAINED for text in _texts(scored, name, i))
     ][: number_of_explained(len(scored))]
     for name, metric in usable.items():
@@ -265,6 +271,33 @@ def explain_changed_pairs(
         if texts:
             explanations = explain_pairs(metric, list(texts.values()))
             found[name] = {i: own.changing_words for i, own in zip(texts, explanations, strict=True)}
+    return found
+
+
+_MOST_DIVIDED = 200  # pairs of several sentences that are read once more for their notes
+
+
+def find_clause_notes(metrics: Mapping[str, SimLLM], scored: ScoredPairs) -> dict[int, dict[str, list[str]]]:
+    """Find the clauses with notes, of the first learned metric, in the shown pairs of several sentences.
+
+    Of more than 200 such pairs, those with the lowest scores are read.
+    """
+    if scored.has_systems or not metrics:
+        return {}
+    metric = next(iter(metrics.values()))
+    candidates = scored.texts[1]
+    shown = choose_pairs(scored)
+    divided = [i for i in shown.tolist() if metric.divides(candidates[i], scored.references[i])]
+    lowest = sorted(divided, key=lambda i: scored.ranking[i])[:_MOST_DIVIDED]
+    found: dict[int, dict[str, list[str]]] = {}
+    for i in sorted(lowest):
+        explanation = explain_clauses(metric, candidates[i], scored.references[i])
+        notes: dict[str, list[str]] = {}
+        if explanation:
+            for clause in (*explanation.candidate, *explanation.reference):
+                if clause.note:
+                    notes.setdefault(clause.note, []).append(clause.text)
+            found[i] = notes
     return found
 
 

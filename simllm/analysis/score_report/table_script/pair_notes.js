@@ -14,6 +14,9 @@ function notes(pair) {
       else if (words) found.push(`${name}changed by no single word`);
     });
   }
+  for (const [note, clauses, more] of pair.clauses ?? []) {
+    found.push(`${note}: ${quoted(clauses)}${more ? ` and ${more} more` : ""}`);
+  }
   if (pair.long) found.push("a text is too long for the model");
   if (pair.cut) found.push(`cut after ${data.longest.toLocaleString("en")} characters, words not compared`);
   else if (!several && !pair.empty) {
