@@ -12,4 +12,4 @@ def on_post_build(config: MkDocsConfig) -> None:
     from simllm.analysis.playground import write_model
     from simllm.metric import SimLLM
 
-    write_model(SimLLM(), Path(config.site_dir) / "playground")
+    write_model(SimLLM(long="whole"), Path(config.site_dir) / "playground")

@@ -211,6 +211,8 @@ _WORD = re.compile(r"\w+")
 _COMMENT = re.compile(r"\s*(?:/\*|//|\"\"\"|''')")
 _HASHES = re.compile(r"\A\s*#+!?[ \t]*[^\n]*(?:\n[ \t]*#[^\n]*)+\s*\Z")
 _SEVERAL = re.compile(r"[.!?][\"')\]*_`]*\s+\S|[。！？]|\n\s*(?:\n|[-*+•]\s|\d{1,2}[.)]\s)")  # noqa: RUF001
+# Texts that are tokenized already: "1 . 5", "e . g .".
+_TOKENIZED = rules((r"(?<=[0-9]) \. (?=[0-9])", "."), (r"(?i)\b([ei]) \. ([ge]) \.", r"\1.\2."))
 _TAG = re.compile(r"\n[ \t]*(?:@[A-Za-z]|:(?:param|type|arg|returns?|rtype|raises?)\b)")
 
 
@@ -251,7 +253,7 @@ def divide(text: str) -> Parts:
     else:
         prose = text[: tag.start()] if (tag := _TAG.search(text)) else text
     words = count_words(prose)
-    for pattern, new in FENCES:
+    for pattern, new in (*_TOKENIZED, *FENCES):
         prose = pattern.sub(new, prose)
     sentences = [s for block in _paragraphs(prose) for s in _sentences(block)]
     clauses = (clause for s in sentences for clause in _clauses(_without_opener(s)))

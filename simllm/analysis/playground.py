@@ -27,8 +27,8 @@ _RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     """Write the playground into a folder, which a web server can then serve.
 
-    The metric must have mean pooling and cosine. See `write_model` for `int8`. An existing folder is replaced
-    if simllm wrote it.
+    The metric must have mean pooling, cosine, and `long="whole"`. See `write_model` for `int8`. An existing
+    folder is replaced if simllm wrote it.
     """
     with OutputFolder(folder, CONTENT).replacing() as partial:
         shutil.copytree(
@@ -49,6 +49,8 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
+    if metric.long != "whole":
+        raise InputError("the playground compares texts as a whole; use a metric with long='whole'")
     # The repository and the wheel hold the runtime compressed: 2 MB, not 12.
     with lzma.open(_page_folder() / f"{_RUNTIME}.xz") as runtime:
         output_file.write(folder / _RUNTIME, runtime.read())

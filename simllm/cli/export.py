@@ -51,7 +51,7 @@ def run(options: Options) -> None:
         from simllm.metric import SimLLM
 
         OutputFolder(options.web, playground.CONTENT).check_replaceable()
-        playground.write_playground(SimLLM(options.model), options.web, options.int8)
+        playground.write_playground(SimLLM(options.model, long="whole"), options.web, options.int8)
         return
     assert options.output is not None  # or else there is --web
     output_file.check_output(options.output, options.overwrite)

@@ -46,7 +46,7 @@ def run(options: Options) -> None:
             from simllm.analysis.playground import write_playground
             from simllm.metric import SimLLM
 
-            write_playground(SimLLM(options.model), folder)
+            write_playground(SimLLM(options.model, long="whole"), folder)
             address = f"http://127.0.0.1:{server.server_port}/"
             # Printed when the socket listens, so that a program that reads the address can connect.
             print(address, flush=True)

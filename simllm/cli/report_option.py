@@ -137,12 +137,15 @@ def write(
         from simllm.analysis.score_report.pairs import (
             explain_changed_pairs,
             find_clause_notes,
+            find_divided_pairs,
             find_long_texts,
         )
 
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
-        clauses = find_clause_notes(metrics, scored)
-        scored = replace(scored, changed_by=words, long_texts=long, clause_notes=clauses)
+        scored = replace(
+            scored, changed_by=words, long_texts=long, divided=find_divided_pairs(metrics, scored)
+        )
+        scored = replace(scored, clause_notes=find_clause_notes(metrics, scored))
     output_file.check_output(options.report, options.overwrite)  # another program may have just written it
     output_file.write(options.report, render_report(scored, command, comparison, biases))
     if not options.quiet:

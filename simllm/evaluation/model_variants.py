@@ -49,7 +49,7 @@ def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
     Further metrics, such as "tokens, f1", compare tokens instead of pooled embeddings, as in Table 1 of the
     SIMLLM paper. None means the included model.
     """
-    learned = SimLLM(model)
+    learned = SimLLM(model, long="whole")  # the variants of the paper
     pooled = [(f"{p}, {s}", learned.variant_signature(p, s)) for p in POOLINGS for s in SIMILARITIES]
     by_token = [(f"tokens, {s}", learned.variant_signature("", s)) for s in TOKEN_SIMILARITIES]
 

@@ -19,7 +19,7 @@ from tests.command import run
 
 
 def test_the_runtime_of_the_written_page_is_the_recorded_release(head_folder, tmp_path):
-    write_playground(SimLLM(head_folder), tmp_path / "site")
+    write_playground(SimLLM(head_folder, long="whole"), tmp_path / "site")
     vendor = tmp_path / "site" / "vendor"
     for line in (vendor / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()

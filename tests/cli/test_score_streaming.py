@@ -115,7 +115,7 @@ def test_on_long_error_and_windows(model_folder, tmp_path):
     assert re.search(r"error: candidate 2: \d+ tokens, more than the model's 64\n", done.stderr)
     done = run(*files, "--on-long", "window", "-f", "json")
     assert "1 of 4 texts read in windows of 64 tokens" in done.stderr
-    assert "|long:window|" in json.loads(done.stdout)["signature"]
+    assert "|long:sentences-window|" in json.loads(done.stdout)["signature"]
 
 
 @pytest.mark.filterwarnings("ignore:.*texts (read in windows|cut at)")

@@ -26,7 +26,7 @@ def test_every_variant_has_the_scores_and_the_signature_of_its_own_metric(model_
     options = [(p, s) for p in ("cls", "mean", "max") for s in ("cosine", "inverse-euclidean")]
     options += [(None, s) for s in ("precision", "recall", "f1")]
     for metric, (pooling, similarity) in zip(found, options, strict=True):
-        own = SimLLM(model_folder, pooling=pooling, similarity=similarity)
+        own = SimLLM(model_folder, pooling=pooling, similarity=similarity, long="whole")
         assert metric.name == f"{pooling or 'tokens'}, {similarity}"
         expected = own.score(*texts).values
         assert np.abs(pair_scores(metric, *texts) - expected).max() < 1e-6

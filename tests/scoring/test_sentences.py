@@ -62,6 +62,7 @@ def score(metric, candidate, reference):
         ("Note that this method must be called first", 1, ["Note that this method must be called first"]),
         ("", 0, []),
         ("...\n\n. .", 0, []),
+        ("Waits 1 . 5 seconds , e . g . for a lock .", 1, ["Waits 1.5 seconds", "e.g. for a lock ."]),
     ],
 )  # fmt: skip
 def test_division(text, sentences, clauses):

@@ -152,8 +152,7 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
         **_changed_by(scored, i),
         **({"cut": True} if is_cut(scored, i) else {}),
         "empty": bool(scored.empty[i]),
-        # Scores of several sentences are lower than those of the single sentences in the calibration.
-        **({"unrelated": True} if scored.any_unrelated[i] and i not in scored.clause_notes else {}),
+        **({"unrelated": True} if scored.any_unrelated[i] else {}),
         **({"clauses": _clauses(scored.clause_notes[i])} if scored.clause_notes.get(i) else {}),
         **({"long": True} if scored.long[i] else {}),
         "groups": [values[i] for values in fields.values()],

@@ -136,6 +136,7 @@ class ScoredPairs:
         changed_by: The changing words of each explained pair: `changed_by[column][i]`.
         long_texts: Indices of the pairs with a text that is longer than the model's longest input; empty if
             they were not searched for.
+        divided: Indices of the pairs of several sentences; empty if they were not searched for.
         clause_notes: For pairs of several sentences, the clauses with a note, by note; {} for pairs without
             notes. They are known for pairs of one system only, and for at most 200.
     """
@@ -152,6 +153,7 @@ class ScoredPairs:
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changed_by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
     long_texts: Sequence[int] = ()
+    divided: Sequence[int] = ()
     clause_notes: Mapping[int, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -226,11 +228,15 @@ class ScoredPairs:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if one of its candidates scores below `unrelated_below`."""
+        """(n,) bool, true for a pair if one of its candidates scores below `unrelated_below`.
+
+        Scores of several sentences are lower than those of random sentences suggest, and are left out.
+        """
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
-        return _any(
+        below = _any(
             [values < bar for values in self.scores.values()] if self.has_systems else [self.main < bar]
         )
+        return below & ~np.isin(np.arange(len(self)), self.divided)
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
@@ -277,18 +283,23 @@ def explain_changed_pairs(
 _MOST_DIVIDED = 200  # pairs of several sentences that are read once more for their notes
 
 
+def find_divided_pairs(metrics: Mapping[str, SimLLM], scored: ScoredPairs) -> list[int]:
+    """Find the indices of the pairs that the first learned metric compares clause by clause."""
+    metric = next(iter(metrics.values()))
+    references, *systems = scored.texts
+    return [i for i in range(len(scored)) if any(metric.divides(own[i], references[i]) for own in systems)]
+
+
 def find_clause_notes(metrics: Mapping[str, SimLLM], scored: ScoredPairs) -> dict[int, dict[str, list[str]]]:
     """Find the clauses with notes, of the first learned metric, in the shown pairs of several sentences.
 
     Of more than 200 such pairs, those with the lowest scores are read.
     """
-    if scored.has_systems or not metrics:
+    if scored.has_systems:
         return {}
-    metric = next(iter(metrics.values()))
-    candidates = scored.texts[1]
-    shown = choose_pairs(scored)
-    divided = [i for i in shown.tolist() if metric.divides(candidates[i], scored.references[i])]
-    lowest = sorted(divided, key=lambda i: scored.ranking[i])[:_MOST_DIVIDED]
+    metric, candidates = next(iter(metrics.values())), scored.texts[1]
+    shown = np.intersect1d(choose_pairs(scored), scored.divided).astype(int).tolist()
+    lowest = sorted(shown, key=lambda i: scored.ranking[i])[:_MOST_DIVIDED]
     found: dict[int, dict[str, list[str]]] = {}
     for i in sorted(lowest):
         explanation = explain_clauses(metric, candidates[i], scored.references[i])
