@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from simllm import InputError, SimLLM
-from simllm.analysis.explanation import Explanation, Word, explain, explain_pairs
+from simllm.analysis.explanation import Explanation, Word, explain, explain_clauses, explain_pairs
+from simllm.cli.main import main
 from tests.browser import check_page, needs_browser
 from tests.cli.test_commands import on_a_terminal, run
 
@@ -34,6 +35,47 @@ def test_rejects_unsupported_texts_and_models(model_folder):
         explain(SimLLM(model_folder, pooling="cls"), "a", "b")
     with pytest.warns(UserWarning, match="1 of 2 texts cut at 64 tokens"):
         explain(SimLLM(model_folder), "adds two numbers " * 100, "adds two")
+
+
+LONG_PAIR = (
+    "This method opens the file and returns all its lines. It is commonly used in many applications.",
+    "Closes the file. Returns all lines of the file.",
+)
+
+
+def test_clauses_that_add_nothing_or_contradict_are_named(tmp_path, capsys):
+    metric = SimLLM()
+    found = explain_clauses(metric, *LONG_PAIR)
+    scores = metric.score([LONG_PAIR[0]], [LONG_PAIR[1]])
+    assert found.score == pytest.approx(scores.values[0], abs=1e-6)
+    assert found.same == pytest.approx(scores.same[0], abs=1e-6)
+    mean = 2 * found.precision * found.recall / (found.precision + found.recall)
+    assert found.score == pytest.approx(mean * found.length_factor)
+    assert found.length_factor == pytest.approx((9 + 40) / (17 + 40))
+    notes = {clause.text: clause.note for clause in found.candidate}
+    assert notes == {
+        "opens the file": "meaning may have changed",
+        "returns all its lines.": "",
+        "is commonly used in many applications.": "adds something without support",
+    }
+    omitted = explain_clauses(metric, LONG_PAIR[1], "Closes the file. Sends a mail to the customer.")
+    assert [clause.note for clause in omitted.reference] == ["", "not said"]
+    assert explain_clauses(metric, *PAIR) is None
+    assert explain_clauses(SimLLM(long="whole"), *LONG_PAIR) is None
+    with pytest.raises(InputError, match="a text has several sentences"):
+        explain(metric, *LONG_PAIR)
+    assert main(["explain", *LONG_PAIR]) == 0
+    text = capsys.readouterr().out
+    assert "[adds something without support]" in text
+    assert "17 words, reference 9" in text
+    assert main(["explain", *LONG_PAIR, "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["candidate"][0]["note"] == "meaning may have changed"
+    page = tmp_path / "why.html"
+    assert main(["explain", LONG_PAIR[0] + " <b>.", LONG_PAIR[1], "-f", "html", "-o", str(page)]) == 0
+    assert "adds something without support" in page.read_text()
+    assert "<b>" not in page.read_text()
+    assert main(["explain", *LONG_PAIR, "--long", "whole"]) == 0
+    assert "(start and end)" in capsys.readouterr().out
 
 
 class Words(HTMLParser):

@@ -1,6 +1,7 @@
 """The pairs of a report: cut texts, flags, word overlap, explained pairs, and the choice of those to show."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from simllm.analysis.score_report.pairs import (
     number_of_explained,
     word_overlap,
 )
+from simllm.cli.main import main
 from simllm.metric import SimLLM
 from tests.analysis.score_report.reports import data_of, run_of
 
@@ -68,6 +70,28 @@ def test_only_few_short_pairs_are_explained(default_metric):
     assert (
         "these words are looked for in 10 pairs of texts among the 13 whose meaning may have changed" in page
     )
+
+
+def test_clauses_of_several_sentences_have_notes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = [
+        ("Opens the file. It is commonly used in many applications.", "Closes the file. Reads all lines."),
+        ("draws a circle", "parses the date in the log"),
+        ("Draws a circle. Sends it to the user.", "Parses the date. Reads the log."),
+    ]
+    lines = [json.dumps({"candidate": c, "reference": r}) for c, r in pairs]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines))
+    assert main(["score", "--jsonl", "pairs.jsonl", "-f", "json", "--report", "report.html"]) == 0
+    page = (tmp_path / "report.html").read_text()
+    first, second, third = data_of(page)["pairs"]
+    notes = {note: clauses for note, clauses, _ in first["clauses"]}
+    assert notes["meaning may have changed"] == ["Opens the file.", "Closes the file."]
+    assert notes["adds something without support"] == ["is commonly used in many applications."]
+    assert "Looked for in 2 pairs of several sentences" in page
+    assert "clauses" not in second
+    # The scores of unrelated texts are those of single sentences.
+    assert second["unrelated"]
+    assert "unrelated" not in third
 
 
 def test_metrics_that_cannot_be_explained_name_no_words(default_metric):
