@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -227,9 +228,7 @@ class SimLLM:
 
     def tokenize_pairs(self, texts: Sequence[str]) -> Tokenized:
         """Tokenize n candidates and then n references, those with several sentences clause by clause."""
-        if self.long == "whole":
-            return self.tokenize(texts)
-        return embedding.tokenize_pairs(self.model.tokenizer, texts, self.longest, self.on_long)
+        return self._reader()(texts)
 
     def divides(self, candidate: str, reference: str) -> bool:
         """Return whether `score` compares these texts clause by clause: one of them has several sentences."""
@@ -238,7 +237,12 @@ class SimLLM:
     def compare_sentences(
         self, candidate: str, reference: str
     ) -> tuple[DividedText, DividedText, Comparison] | None:
-        """Compare two texts clause by clause; None if `score` compares them as a whole."""
+        """Compare two texts clause by clause; `explain_clauses` shows the result in words.
+
+        Returns:
+            The clauses of the candidate, those of the reference, and their comparison; None if `score`
+            compares the texts as a whole.
+        """
         texts = self.tokenize_pairs([candidate, reference]) if self.divides(candidate, reference) else None
         if texts is None or texts.empty.any():
             return None
@@ -277,10 +281,8 @@ class SimLLM:
         if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         # "truncate" and "error" give equal scores wherever they give scores.
-        long = ["sentences"] * (self.long == "sentences" and not by_token) + ["window"] * (
-            self.on_long == "window"
-        )
-        if long:
+        long = ["sentences"] if self.long == "sentences" and not by_token else []
+        if long := [*long, *(["window"] if self.on_long == "window" else [])]:
             parts["long"] = "-".join(long)
         parts["version"] = simllm.__version__
         return "|".join(f"{key}:{value}" for key, value in parts.items())
@@ -297,9 +299,13 @@ class SimLLM:
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
         """Yield chunks of `size` pairs with their scores; only token matching needs `frequencies`."""
-        return score_in_chunks(
-            pairs, self.tokenize_pairs, self._scorer(frequencies), size, self.no_scores, first
-        )
+        return score_in_chunks(pairs, self._reader(), self._scorer(frequencies), size, self.no_scores, first)
+
+    def _reader(self) -> Callable[[Sequence[str]], Tokenized]:
+        """Return the function that tokenizes n candidates and then n references."""
+        if self.long == "whole":
+            return self.tokenize
+        return partial(embedding.tokenize_pairs, self.model.tokenizer, self.longest, self.on_long)
 
     def _scorer(self, frequencies: Frequencies | None) -> PairScorer:
         """Make the scorer of tokenized pairs; only token matching needs `frequencies`."""

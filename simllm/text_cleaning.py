@@ -210,7 +210,8 @@ _SHORTEST = 3  # words of a clause; shorter ones join their neighbours
 _WORD = re.compile(r"\w+")
 _COMMENT = re.compile(r"\s*(?:/\*|//|\"\"\"|''')")
 _HASHES = re.compile(r"\A\s*#+!?[ \t]*[^\n]*(?:\n[ \t]*#[^\n]*)+\s*\Z")
-_SEVERAL = re.compile(r"[.!?][\"')\]*_`]*\s+\S|[。！？]|\n\s*(?:\n|[-*+•]\s|\d{1,2}[.)]\s)")  # noqa: RUF001
+# Without a match, a text surely is a single sentence.
+SEVERAL_SENTENCES = re.compile(r"[.!?][\"')\]*_`]*\s+\S|[。！？]|\n\s*(?:\n|[-*+•]\s|\d{1,2}[.)]\s)")  # noqa: RUF001
 # Texts that are tokenized already: "1 . 5", "e . g .".
 _TOKENIZED = rules((r"(?<=[0-9]) \. (?=[0-9])", "."), (r"(?i)\b([ei]) \. ([ge]) \.", r"\1.\2."))
 _TAG = re.compile(r"\n[ \t]*(?:@[A-Za-z]|:(?:param|type|arg|returns?|rtype|raises?)\b)")
@@ -234,11 +235,6 @@ class Parts:
 def count_words(text: str) -> int:
     """Return the number of words in a text; identifiers such as `get_name` count as one."""
     return len(_WORD.findall(text))
-
-
-def may_have_several_sentences(text: str) -> bool:
-    """Return False if a text surely is a single sentence. This is much faster than `divide`."""
-    return _SEVERAL.search(text) is not None
 
 
 def divide(text: str) -> Parts:

@@ -112,7 +112,7 @@ def _windows(ids: list[int], longest: int) -> list[Ids]:
     return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]
 
 
-def tokenize_pairs(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
+def tokenize_pairs(tokenizer: Tokenizer, longest: int, on_long: str, texts: Sequence[str]) -> Tokenized:
     """Tokenize n candidates and then n references, as `tokenize` does; divide pairs with several sentences.
 
     A divided text is long only if one of its clauses is long, or if it has more than 10,000 characters.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.array_types import Floats
-from simllm.text_cleaning import count_words, divide, may_have_several_sentences
+from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
 
 LONG = ("sentences", "whole")
 # Words that a candidate may have more than its reference at half the price or less: a reference of one line
@@ -56,7 +56,7 @@ def divide_pairs(texts: Sequence[str]) -> dict[int, DividedText]:
     `texts` are n candidates, then n references.
     """
     n = len(texts) // 2
-    several = [may_have_several_sentences(text) for text in texts]
+    several = [SEVERAL_SENTENCES.search(text) for text in texts]  # much faster than `divide`
     divided = {}
     for i in range(n):
         if several[i] or several[n + i]:
