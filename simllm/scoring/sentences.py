@@ -19,8 +19,8 @@ from simllm.array_types import Floats
 from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
 
 LONG = ("sentences", "whole")
-# Words that a candidate may have more than its reference at half the price or less: a reference of one line
-# leaves out what any summary may say. Chosen on rated summaries; 20 to 100 agree with people about equally.
+# Words that are added to both lengths, so that a reference of one line, which leaves out what any summary may
+# say, allows more than one line. Chosen on rated summaries; 10 to 100 agree with people about equally.
 ALLOWANCE = 40
 # Similarity below which a clause has no support: 95 of 100 clauses of unrelated texts have matches below .23.
 UNSUPPORTED = 0.25

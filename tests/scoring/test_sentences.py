@@ -108,7 +108,7 @@ def test_score_of_a_worked_example(metric):
     assert score(metric, candidate, reference) == pytest.approx(expected, abs=1e-5)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(TEXT, TEXT, st.randoms(use_true_random=False))
 def test_order_of_the_sentences_does_not_matter(metric, candidate, reference, random):
     before = metric.score([" ".join(candidate)], [" ".join(reference)])
@@ -118,7 +118,7 @@ def test_order_of_the_sentences_does_not_matter(metric, candidate, reference, ra
     assert after.same == pytest.approx(before.same, abs=1e-5)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(st.lists(SENTENCE, min_size=1, max_size=5).map(" ".join))
 def test_identical_texts_score_one(metric, text):
     scores = metric.score([text, f"  {text}\n"], [text, text.upper()])
@@ -126,7 +126,7 @@ def test_identical_texts_score_one(metric, text):
     assert not scores.changed.any()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(TEXT, TEXT)
 @example(SENTENCES[:2], SENTENCES[:1])
 def test_additions_that_add_nothing_cost(metric, candidate, reference):
@@ -139,7 +139,7 @@ def test_additions_that_add_nothing_cost(metric, candidate, reference):
         assert score(metric, " ".join(candidate * 2), " ".join(reference)) < before
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=6)
 @given(st.lists(SENTENCE, min_size=3, max_size=5, unique=True))
 def test_omissions_and_repetitions_cost(metric, text):
     whole = " ".join(text)
