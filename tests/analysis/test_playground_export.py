@@ -67,6 +67,8 @@ def test_wrong_options_get_one_line(arguments, message):
 def test_a_model_with_another_pooling_is_refused(model_folder, tmp_path):
     with pytest.raises(InputError, match="mean pooling and cosine"):
         write_playground(SimLLM(model_folder, pooling="cls"), tmp_path / "site")
+    with pytest.raises(InputError, match="compares texts as a whole"):
+        write_playground(SimLLM(model_folder), tmp_path / "site")
     assert list(tmp_path.iterdir()) == []
 
 
