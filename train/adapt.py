@@ -31,15 +31,17 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.rewording import reword
+from train.contrastive.batches import drop_words
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.meaning_pairs import make_triples, read_items
 from train.corpus import build
-from train.corpus.config import PAGE, CorpusConfig
+from train.corpus.config import COMMENTS, PAGE, CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import markdown_table
 from train.release.folder import save_rounded
-from train.release.measure import measure_retrieval
+from train.release.measure import measure_retrieval, read_summaries_and_descriptions
 from train.runtime import config as training_config
 from train.runtime import signals
 from train.runtime.command import make_parser, run_command
@@ -53,13 +55,16 @@ CONTENT = "an adaptation"  # of the folder, for its marker
 _FEWEST, _FEW = 100, 1000  # comments; below the second number, the figures are uncertain
 _TEST_SHARE = 0.2
 _EPOCHS, _UPDATES = 2, (100, 2000)  # over the comments; fewest and most updates
-_RANDOM_PAIRS = 2000
+_RANDOM_PAIRS, _SEARCHED = 2000, 2000  # pairs; held-out comments among which one is to be found
+_DROPPED = 0.4  # share of the words of a rewording; whole rewordings are too easy to find
+_FEWEST_DESCRIPTIONS = 20
 _LOST = 0.02  # a larger loss in an included check is a warning
 _SEED = 1
 
 # The reported figures; those from `DevCriterion` have its names.
 _OWN = {
-    "retrieval": "rewordings that find their comment first",
+    "retrieval": "shortened rewordings that find their comment",
+    "descriptions": "summaries that find the rest of the comment",
     "edits": "rewording above a change, by score",
     "same_edits": "rewording above a change, by same",
     "random_mean": "mean score of random pairs",
@@ -127,11 +132,11 @@ def adapt(
         raise signals.Stopped("", status)
     items = _load(config, overrides, paths).dev_items
     report = _write_model(out, start, SimLLM(model), test, items, number)
-    print(f"{'figures on your held-out comments':42}  before   after")
+    print(f"{'figures on held-out comments, and on included checks':53}  before   after")
     for name, description in {**_OWN, **_INCLUDED}.items():
         if name in report["before"]:
             both = (f"{report[side][name]:7.3f}" for side in ("before", "after"))
-            print(f"{description:42}  {'  '.join(both)}")
+            print(f"{description:53}  {'  '.join(both)}")
     for warning in report["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"the model is in {tables.printable(out / MODEL)}")
@@ -195,7 +200,7 @@ def _write_model(
             calibrate_meaning(candidate, meaning_test_pairs(test, None, items), test.name)
         golden_scores.write_golden_scores(candidate)
         print_progress("figures before and after")
-        figures = _Figures(test, items)
+        figures = _Figures(test, out / "corpus" / COMMENTS, items)
         report = {
             "start": start.hash,
             "comments": number,
@@ -211,21 +216,30 @@ def _write_model(
 class _Figures:
     """What is measured of a model before and after: on held-out comments, and on the included checks."""
 
-    def __init__(self, test: Path, items: str | None) -> None:
+    def __init__(self, test: Path, comments: Path, items: str | None) -> None:
         self.texts = list(dict.fromkeys(text for _, text in reading.read_lines(test)))
         nothing_held_out = lexicon.load().held_out_words
         triples = items and make_triples(read_items(items, "test", ExcludedTexts([]), nothing_held_out))
         self.criterion = DevCriterion([], str(test), _SEED, triples or None)
+        words, random = lexicon.load(), np.random.default_rng(_SEED)
+        self.searches = {
+            "retrieval": [
+                (drop_words(reword(text, words, random), _DROPPED, random), text)
+                for text in self.texts[:_SEARCHED]
+            ]
+        }
+        described = read_summaries_and_descriptions(comments, ("test",)).values()
+        pairs = [pair for pairs in described for pair in pairs][:_SEARCHED]
+        if len(pairs) >= _FEWEST_DESCRIPTIONS:
+            self.searches["descriptions"] = pairs
 
     def __call__(self, metric: SimLLM) -> dict[str, float]:
-        edits = self.criterion.made["edits"]
         random = np.random.default_rng(_SEED)
         first = random.integers(len(self.texts), size=_RANDOM_PAIRS)
         second = (first + random.integers(1, len(self.texts), size=_RANDOM_PAIRS)) % len(self.texts)
         scores = metric.score([self.texts[i] for i in first], [self.texts[i] for i in second])
-        pairs = list(zip(edits.rewordings, edits.references, strict=True))
         values = {
-            "retrieval": measure_retrieval(metric, pairs)["first"],
+            **{name: measure_retrieval(metric, pairs)["first"] for name, pairs in self.searches.items()},
             "random_mean": scores.mean,
             **self.criterion(metric)[1],
         }
@@ -246,7 +260,7 @@ def _warnings(report: dict[str, Any]) -> list[str]:
         if name in after and after[name] < before.get(name, 0) - _LOST:
             change = f"{before[name]:.3f} before, {after[name]:.3f} after"
             found.append(f"{description}: {change}; the model has forgotten")
-    own = ("retrieval", "edits", "same_edits")
+    own = ("retrieval", "descriptions", "edits", "same_edits")
     if not any(after[name] > before[name] for name in own if name in after and name in before):
         found.append("the model is not better on your comments than before; use the model it started from")
     return found

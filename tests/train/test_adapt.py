@@ -60,8 +60,9 @@ def test_adapted_model_has_head_calibration_golden_scores_and_figures(call, mine
     assert any("comments are few" in warning for warning in report["warnings"])
     assert "warning: " in done.stderr
     table = dict(line.rsplit(maxsplit=2)[::2] for line in done.stdout.splitlines() if "rewordings" in line)
-    assert table == {"rewordings that find their comment first": f"{report['after']['retrieval']:.3f}"}
-    assert "| rewordings that find their comment first |" in (out / "model" / "README.md").read_text()
+    name = "shortened rewordings that find their comment"
+    assert table == {name: f"{report['after']['retrieval']:.3f}"}
+    assert f"| {name} |" in (out / "model" / "README.md").read_text()
 
     parts = [out / "corpus/train.txt", out / "held-out/dev.txt", out / "held-out/test.txt"]
     texts = [set(part.read_text().splitlines()) for part in parts]

@@ -412,9 +412,9 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     The retrieval uses `unseen_comments` of the configuration if given ("unseen"), or else the held-out
     comments of `comments`, as the random pairs do.
     """
-    compared = _read_summaries_and_descriptions(Path(config.comments), ("test",))
+    compared = read_summaries_and_descriptions(Path(config.comments), ("test",))
     if config.unseen_comments:
-        compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
+        compared = read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
     random = np.random.default_rng(_SEED)
     languages = {}
     for language, pairs in sorted(compared.items()):
@@ -469,7 +469,7 @@ def _check_held_out(comments: Path) -> None:
         raise InputError(f"comments: {comments}: fewer than two held-out comments")
 
 
-def _read_summaries_and_descriptions(
+def read_summaries_and_descriptions(
     comments: Path, splits: tuple[str, ...]
 ) -> dict[str, list[tuple[str, str]]]:
     """Read (summary, description of four or more words) of the splits, by programming language.
