@@ -23,6 +23,7 @@ from simllm.scoring import embedding, sentences, token_matching
 from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer, PairScorer, Tokenized
 from simllm.scoring.scores import (
     CHUNK,
+    EVEN,
     Pair,
     Scores,
     about_empty_pairs,
@@ -61,6 +62,7 @@ class SimLLM:
         frequencies: Frequencies | None = None,
         device: str | None = None,
         long: str | None = None,
+        prior: float = EVEN,
     ) -> None:
         """Load a model folder.
 
@@ -84,12 +86,15 @@ class SimLLM:
                 with clause, and lowers the score of a candidate that is longer than its reference. `whole`
                 compares the texts as a whole, as always if neither text has several sentences. By default
                 `sentences`, except with `precision`, `recall` and `f1`, which need `whole`.
+            prior: The share of pairs with the same meaning that you expect, between 0 and 1. Of the pairs
+                with `same` = 0.8, about 80% have the same meaning only if this share is right. The default
+                0.5 is the share in the pairs on which the probabilities were calibrated.
 
         Raises:
             InputError: The folder is not a model folder, the device cannot be used on this machine, or
                 another argument has no allowed value.
         """
-        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device, long)
+        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device, long, prior)
         self.model = saved_model.load(default_model() if model is None else model)
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
@@ -117,6 +122,11 @@ class SimLLM:
         self.head, self.meaning = None, info.meaning
         if self.model.head and not self.by_token:
             self.head = prepare_module(self.model.head.to(device), mode)
+        self.prior = prior
+        if not 0 < prior < 1:
+            raise InputError(f"prior {prior:g}: expected a share between 0 and 1")
+        if prior != EVEN and not self.head:
+            raise InputError("prior: the model folder has no meaning head, or tokens are matched one by one")
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
@@ -278,6 +288,8 @@ class SimLLM:
         }
         if self.head and not by_token:
             parts["head"] = self.model.head_hash
+            if self.prior != EVEN:
+                parts["prior"] = f"{self.prior:g}"
         if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         # "truncate" and "error" give equal scores wherever they give scores.
@@ -311,7 +323,15 @@ class SimLLM:
         """Make the scorer of tokenized pairs; only token matching needs `frequencies`."""
         if self._similarity and self.head:
             assert self.meaning
-            return MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
+            return MeaningScorer(
+                self.engine,
+                self._pool,
+                self._similarity,
+                self.head,
+                get_pooling(self.model.info.pooling),
+                self.meaning,
+                self.prior,
+            )
         if self._similarity:
             return EmbeddingScorer(self.engine, self._pool, self._similarity)
         assert frequencies is not None
@@ -321,7 +341,10 @@ class SimLLM:
     def no_scores(self) -> Scores:
         """An empty `Scores` object, with this metric's signature and calibration."""
         same = np.empty(0) if self.head else None
-        return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)
+        graded = np.empty(0) if self.head and self.head.config.graded else None
+        return Scores(
+            np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same, graded, prior=self.prior
+        )
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"
@@ -333,5 +356,5 @@ class SimLLM:
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
     """Load the model folder of a pickled metric again; `options` are the other arguments of `SimLLM`."""
-    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device", "long")
+    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device", "long", "prior")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

@@ -5,6 +5,7 @@ import json
 import os
 import sysconfig
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 # On a busy machine several threads are much slower than one. Set this before torch is imported.
@@ -20,6 +21,7 @@ from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.network import Encoder, MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
+from train.contrastive.meaning_task import copy_head
 from train.corpus import source_trees
 from train.corpus.extract import extract
 from train.corpus.parts import Tally
@@ -170,6 +172,21 @@ def nli_folder(tmp_path_factory):
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
         folder / "nli.onnx",
     )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def graded_folder(head_folder, tmp_path_factory):
+    """Write the model of `head_folder`, with a graded output of random weights in addition."""
+    loaded = saved_model.load(head_folder)
+    torch.manual_seed(2)
+    head = MeaningHead(replace(loaded.head.config, graded=True), loaded.encoder.config)
+    copy_head(loaded.head, head)
+    with torch.no_grad():
+        head.graded.weight.normal_(std=0.3)
+    info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))
+    folder = tmp_path_factory.mktemp("models") / "with-graded-head"
+    saved_model.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
     return folder
 
 

@@ -47,8 +47,8 @@ from train.runtime import signals
 from train.runtime.command import make_parser, run_command
 from train.runtime.config import MODEL
 from train.runtime.dev_criterion import DevCriterion
+from train.runtime.gradients import peak_flops
 from train.runtime.log import print_progress
-from train.runtime.precision import peak_flops
 from train.runtime.provenance import training_card
 
 CONTENT = "an adaptation"  # of the folder, for its marker

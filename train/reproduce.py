@@ -28,7 +28,7 @@ from train.runtime.config import data_root
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
-_SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick".split()
+_SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
 # The new model starts from weights of the second.
 _TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
@@ -40,6 +40,7 @@ _DISTILLED = _RUNS / "distill"
 _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
+_COMMENT_PAIRS = _RUNS / "comment-pairs.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
@@ -51,13 +52,6 @@ _TRIPLETS, _AVERAGE, _LONGER, _HEAD = "triplets", "average", "longer", "head"
 _CONTROL = "-control"
 # The weights of two losses in the last round of the stage of triplets.
 _LAST_ROUND = ["triplet_weight=3", "overlap.weight=8"]
-_HEAD_ONLY = [
-    "head_only=true",
-    "updates=4000",
-    "warmup_updates=50",
-    "learning_rate=5e-4",
-    "evaluate_every=500",
-]
 
 
 def main() -> int:
@@ -207,6 +201,9 @@ def remaining_commands(
         if not is_up_to_date(output, _TRAIN):
             steps.append(command)
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
+    if not is_up_to_date(_COMMENT_PAIRS, _TRAIN):
+        comments = [str(_CORPUS / "comments.jsonl"), str(_COMMENT_PAIRS)]
+        steps.append(["train.contrastive.comment_pairs", *comments, "--teachers", *teachers])
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.rounds, recipe.seeds, [])
@@ -279,9 +276,8 @@ def _contrastive_stages(
     longer = _RUNS / (_LONGER + suffix)
     changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"out={longer}"]
     commands.append([train, "configs/longer.yaml", *more, *changed])
-    start = longer / "model"
-    head = [*_HEAD_ONLY, f"model={start}", f"meaning.start={_RUNS / mixed_2}"]
-    return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
+    head = [f"model={longer / 'model'}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
+    return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
 
 def _release_command(recipe: Recipe) -> list[str]:

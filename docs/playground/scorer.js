@@ -110,8 +110,9 @@ export class Scorer {
   async probability(a, b) {
     if (a.ids.join() === b.ids.join()) return 1;
     const { logits } = await this.run(this.head, { first: a.mapped, second: b.mapped });
-    const { slope, intercept } = this.settings.meaning;
-    return 1 / (1 + Math.exp(-(slope * logits.data[0] + intercept)));
+    const { slope, intercept, penalty } = this.settings.meaning;
+    const distance = Math.max(0, this.settings.similar - cosine(a.mean, b.mean));
+    return 1 / (1 + Math.exp(-(slope * logits.data[0] + intercept - penalty * distance)));
   }
 
   /** Split a score into the contributions of the words of each text; see `wordContributions`. */

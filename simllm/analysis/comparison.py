@@ -22,7 +22,7 @@ from simllm.errors import InputError
 from simllm.io.tables import format_count
 from simllm.metric import SimLLM
 from simllm.metrics.interface import Example, Metric, MetricScores
-from simllm.scoring.scores import Scores
+from simllm.scoring.scores import OUTPUTS, Scores
 from simllm.stats.resampling import (
     LEAST_ITEMS,
     SEED,
@@ -144,21 +144,18 @@ def score_systems(
     # Scores of equal pairs can differ by rounding, which would count as wins: all get that of the first.
     places: dict[tuple[str, str], int] = {}
     first = [places.setdefault((clean(a), clean(b)), place) for place, (a, b) in enumerate(pairs)]
-    scores = replace(
-        scores, values=scores.values[first], same=None if scores.same is None else scores.same[first]
-    )
+    outputs = {name: values[first] for name in OUTPUTS if (values := getattr(scores, name)) is not None}
+    scores = replace(scores, values=scores.values[first], **outputs)
     if len(references) > 1:
         signature = f"{scores.signature}|references:{len(references)}|over:{over}"
         # Percentiles were measured for scores against one reference; a maximum over several is higher.
         scores = replace(scores, signature=signature, calibration=None)
     join = partial(OVER_REFERENCES[over], axis=0)
     values = join(scores.values.reshape(len(references), len(systems), -1))
-    same: Sequence[Floats | None] = [None] * len(systems)
-    if scores.same is not None:
-        same = list(join(scores.same.reshape(len(references), len(systems), -1)))
+    joined = {name: join(all_.reshape(len(references), len(systems), -1)) for name, all_ in outputs.items()}
     return {
-        name: replace(scores, values=own, same=own_same)
-        for name, own, own_same in zip(systems, values, same, strict=True)
+        system: replace(scores, values=own, **{name: each[number] for name, each in joined.items()})
+        for number, (system, own) in enumerate(zip(systems, values, strict=True))
     }
 
 

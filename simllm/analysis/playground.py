@@ -68,7 +68,8 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "max_characters": LONGEST,
         "unicode": _unicode_classes(),
         "random": calibration.random if calibration else None,
-        "meaning": {"slope": meaning.slope, "intercept": meaning.intercept} if meaning else None,
+        "meaning": meaning
+        and {"slope": meaning.slope, "intercept": meaning.intercept, "penalty": meaning.penalty},
         "similar": SIMILAR,
         "doubtful": DOUBTFUL,
         "gain": SMALLEST_GAIN,

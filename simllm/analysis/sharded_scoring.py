@@ -30,7 +30,7 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 class ShardSettings:
     """Settings for reading, scoring and writing the text pairs of all input files.
 
-    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode`, `on_long` and `long`.
+    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode`, `on_long`, `long` and `prior`.
 
     Attributes:
         model: The path of the model folder; None for the included model.
@@ -49,6 +49,7 @@ class ShardSettings:
     on_long: str = "truncate"
     long: str | None = None
     frequencies: str | None = None
+    prior: float = 0.5
     candidate_field: str = "candidate"
     reference_field: str = "reference"
     id_field: str | None = None
@@ -76,6 +77,7 @@ class ShardScorer:
             on_long=settings.on_long,
             long=settings.long,
             frequencies=Frequencies.load(Path(settings.frequencies)) if settings.frequencies else None,
+            prior=settings.prior,
         )
         if self.metric.by_token and self.metric.frequencies is None:
             raise OptionError("token-level similarities of several files need {frequencies} FILE")
@@ -313,4 +315,5 @@ class RayScoring:
 def _absolute(settings: ShardSettings) -> ShardSettings:
     """Make the paths in the settings absolute, because Ray actors have another working folder."""
     paths = {name: getattr(settings, name) for name in ("model", "frequencies")}
-    return replace(settings, **{name: str(Path(path).absolute()) for name, path in paths.items() if path})
+    absolute: dict[str, Any] = {name: str(Path(path).absolute()) for name, path in paths.items() if path}
+    return replace(settings, **absolute)

@@ -137,6 +137,7 @@ def _score(options: Options, source: PairSource, groups: Groups) -> None:
         on_long=options.on_long,
         long=options.long,
         frequencies=_frequencies(options.frequencies),
+        prior=options.prior,
     )
     form = tables.format_for(options.format, options.output)
     table = ScoreTable(options.shown_scale, form, options.id_field is not None, metric.no_scores)

@@ -50,6 +50,7 @@ def run(options: Options, source: PairSource) -> None:
         mode=options.mode,
         on_long=options.on_long,
         long=options.long,
+        prior=options.prior,
     )
     with results.collected() as messages:
         found = cascade(metric, judge, examples, low, high)

@@ -49,18 +49,19 @@ class Options(PairOptions):
     on_long: str = "truncate"
     long: str | None = None
     measure: str = "similarity"
+    prior: float = 0.5
     scale: str = "raw"
     resume: bool = False
 
     @property
     def shown_scale(self) -> str:
         """The scale of the shown scores."""
-        return "same" if self.measure == "same" else self.scale
+        return self.scale if self.measure == "similarity" else self.measure
 
     def check(self, has_several_files: bool) -> None:
         """Refuse options that have no effect on the chosen way of scoring."""
-        if self.measure == "same" and self.scale != "raw":
-            raise InputError("--measure same is a probability; it goes without --scale")
+        if self.measure != "similarity" and self.scale != "raw":
+            raise InputError(f"--measure {self.measure} has a scale of its own; it goes without --scale")
         if self.jsonl is None:
             only_json = ("candidate_field", "reference_field", "id_field")
             shared_options.refuse(self, only_json, "goes with --jsonl FILE")
@@ -101,7 +102,17 @@ class Options(PairOptions):
         several = ("engine", "address", "actors")
         shared_options.refuse(self, several, "goes with several files: --jsonl 'PATTERN'")
         if self.metrics is not None:
-            learned = ["pooling", "similarity", "frequencies", "mode", "on_long", "long", "scale", "measure"]
+            learned = [
+                "pooling",
+                "similarity",
+                "frequencies",
+                "mode",
+                "on_long",
+                "long",
+                "scale",
+                "measure",
+                "prior",
+            ]
             shared_options.refuse(self, [*learned, "resume"], "does not go with --metrics")
 
 
@@ -169,8 +180,14 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "default), or as a whole",
     )  # fmt: skip
     score.add_argument(
-        "--measure", choices=("similarity", "same"),
-        help="the score: similarity (the default), or the probability that both texts have the same meaning",
+        "--measure", choices=("similarity", "same", "graded"),
+        help="the score: similarity (the default), the probability that both texts have the same meaning, or "
+        "the graded similarity, as people grade it",
+    )  # fmt: skip
+    score.add_argument(
+        "--prior", type=float, metavar="P",
+        help="the share of pairs with the same meaning that you expect, for the probability of the same "
+        "meaning; default: %(default)s",
     )  # fmt: skip
     score.add_argument(
         "--scale",

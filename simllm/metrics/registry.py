@@ -28,8 +28,8 @@ from simllm.metrics.table import METRICS, MetricSpec
 from simllm.metrics.text.readable_texts import POLICY
 
 GROUP = "simllm.metrics"  # group of entry points
-_LEARNED = ("simllm", "simllm-same")  # metrics that use the model of `load`
-BUILT_IN = (*_LEARNED, *table.TEXT)
+_LEARNED = ("simllm", "simllm-same", "simllm-graded")  # metrics that use the model of `load`
+BUILT_IN = ("simllm", "simllm-same", *table.TEXT)
 # Metrics for code; `names` leaves them out, because they do not score texts.
 CODE = tuple(table.CODE)
 _COLUMN = "column"
@@ -171,7 +171,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     if parsed.kind in _LEARNED:
         # Imported by name, because `simllm.metric` imports this package.
         learned = import_module("simllm.metric").SimLLM(parsed.argument or model)
-        return model_metric(name, learned) if parsed.kind == "simllm" else same_metric(name, learned)
+        output = parsed.kind.removeprefix("simllm").removeprefix("-")
+        return head_metric(name, learned, output) if output else model_metric(name, learned)
     metric: Metric = _entry_points()[parsed.kind].load()(parsed.argument)
     return metric
 
@@ -263,15 +264,19 @@ class _LearnedMetric:
 
 
 # `learned` is Any, because an import of `SimLLM` would be circular.
-def same_metric(name: str, learned: Any) -> Metric:
-    """Make a metric from a `SimLLM`: the probability that two texts have the same meaning, with a cache.
+def head_metric(name: str, learned: Any, output: str = "same") -> Metric:
+    """Make a metric, with a cache, from an output of the meaning head of a `SimLLM`.
+
+    The output is `same`, the probability that two texts have the same meaning, or `graded`, the similarity as
+    people grade it.
 
     Raises:
-        UnavailableError: The model lacks the meaning head, the network that predicts this probability.
+        UnavailableError: The model lacks the meaning head, or the head lacks this output.
     """
-    if learned.no_scores.same is None:
-        raise UnavailableError("the model folder has no meaning head")
-    return CachedMetric(_LearnedMetric(name, f"same|{learned.signature}", learned, "same"))
+    if getattr(learned.no_scores, output) is None:
+        what = "meaning head" if output == "same" else "graded similarity"
+        raise UnavailableError(f"the model folder has no {what}")
+    return CachedMetric(_LearnedMetric(name, f"{output}|{learned.signature}", learned, output))
 
 
 def _entry_points() -> dict[str, EntryPoint]:

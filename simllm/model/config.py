@@ -121,12 +121,14 @@ class HeadConfig:
         heads: Number of attention heads in each layer; `width` is a multiple of this number.
         encoder_layers: Number N of last encoder layers that the head reads. The last layer alone says less
             about the order of the words, because the mean of its states was trained as the text embedding.
+        graded: Whether the head has a second output, the similarity as people grade it.
     """
 
     width: int = 192
     layers: int = 2
     heads: int = 4
     encoder_layers: int = 1
+    graded: bool = False
 
     def __post_init__(self) -> None:
         if min(self.width, self.layers, self.heads, self.encoder_layers) < 1:

@@ -103,7 +103,7 @@ class TokenStates(nn.Module):
 
 
 class PairLogits(nn.Module):
-    """The meaning head without its first layer, which `TokenStates` applies."""
+    """The meaning head without its first layer, which `TokenStates` applies, and without a graded output."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class PairLogits(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Map (P, L, W) and (P, M, W) outputs of `project`, without padding, to (P,) logits."""
         masks = [torch.ones(states.shape[:2], dtype=torch.bool) for states in (first, second)]
-        return self.head(first, masks[0], second, masks[1], matmul_attention)
+        return self.head(first, masks[0], second, masks[1], matmul_attention).squeeze(-1)
 
 
 def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> bool:

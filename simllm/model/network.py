@@ -264,7 +264,7 @@ def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], NDArray[np.flo
 
 
 class MeaningHead(nn.Module):
-    """Network that predicts the logit of the same meaning; the order of the two texts does not matter.
+    """Network that predicts whether two texts have the same meaning; their order does not matter.
 
     The cosine of two text embeddings hardly changes if one text has an additional "not", or if two words are
     swapped. Therefore the head aligns each token with similar tokens of the other text, and compares the
@@ -301,6 +301,12 @@ class MeaningHead(nn.Module):
         self.layers = nn.ModuleList(Layer(inner) for _ in range(config.layers))
         self.hidden = nn.Linear(2 * width, width)
         self.logit = nn.Linear(width, 1)
+        if config.graded:
+            self.graded = nn.Linear(2 * width, 1)
+            self.cosine_weight = nn.Parameter(torch.tensor([6.0]))
+            # The graded output starts as a rising function of the cosine: 1 / (1 + exp(3 - 6 cosine)).
+            nn.init.zeros_(self.graded.weight)
+            nn.init.constant_(self.graded.bias, -3.0)
 
     def forward(
         self,
@@ -309,16 +315,26 @@ class MeaningHead(nn.Module):
         b: Tensor,
         b_mask: Tensor,
         attention: Callable[..., Tensor] = attention,
+        cosines: Tensor | None = None,
     ) -> Tensor:
-        """Predict (P,) logits from (P, L, W) and (P, M, W) outputs of `project`, and their masks.
+        """Predict (P, 1 or 2) logits from (P, L, W) and (P, M, W) outputs of `project`, and their masks.
 
-        `attention` may replace that of PyTorch, with its arguments.
+        The first column is for the probability of the same meaning. The second is for the graded similarity;
+        a graded head computes it if it gets the (P,) `cosines` of the embeddings. `attention` may replace
+        that of PyTorch, with its arguments.
         """
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
         of_a = self._read(a, a_mask, b, b_mask, scores, attention)
         of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2), attention)
         # A sum, so that the order of the texts does not matter.
-        return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
+        both = of_a + of_b
+        same = self.logit(F.gelu(self.hidden(both)))
+        if not self.config.graded or cosines is None:
+            return same
+        # Detached: people have graded too few pairs to train more than this layer. In float32: in bfloat16,
+        # neighbouring cosines would become equal.
+        graded = self.graded(both.detach()).float() + (self.cosine_weight.float() * cosines)[:, None]
+        return torch.cat([same.float(), graded], dim=1)
 
     def _read(
         self,

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from simllm.array_types import Floats32
+from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
@@ -261,16 +261,19 @@ class MeaningInfo:
     """Shape and calibration of the meaning head, as stored in `simllm.json`.
 
     The head predicts whether two texts have the same meaning. Its output is a logit. The calibrated
-    probability is sigmoid(slope * logit + intercept) (Platt, 1999).
+    probability is sigmoid(slope * logit + intercept - penalty * distance) (Platt, 1999). The distance is how
+    far the cosine of the embeddings is below .4; it is 0 for a higher cosine. The head learned mostly from
+    similar texts, and alone would call some unrelated texts the same.
 
     Attributes:
-        fitted_on: Description of the text pairs to which slope and intercept were fitted; "" if not fitted.
+        fitted_on: Description of the text pairs to which the numbers were fitted; "" if not fitted.
     """
 
     head: HeadConfig
     slope: float = 1.0
     intercept: float = 0.0
     fitted_on: str = ""
+    penalty: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.slope <= _STEEPEST or not abs(self.intercept) <= _STEEPEST:
@@ -278,6 +281,22 @@ class MeaningInfo:
                 f"slope must be above 0 (or high logits mean different texts) and at most {_STEEPEST:,}, "
                 f"and intercept between -{_STEEPEST:,} and {_STEEPEST:,}"
             )
+        if not 0 <= self.penalty <= _STEEPEST:
+            raise InputError(f"penalty must be between 0 and {_STEEPEST:,}")
+
+    def probabilities(self, logits: Floats, cosines: Floats) -> Floats:
+        """Convert (n,) logits, and the (n,) cosines of the embeddings, to calibrated probabilities."""
+        x = self.slope * logits + self.intercept - self.penalty * distance(cosines)
+        # 1 / (1 + exp(-x)) would overflow for very negative x.
+        return np.exp(-np.logaddexp(0.0, -x))
+
+
+SIMILAR = 0.4  # lowest score of similar texts
+
+
+def distance(cosines: Floats) -> Floats:
+    """Compute by how much each of (n,) cosines is below that of similar texts."""
+    return (SIMILAR - cosines).clip(0)
 
 
 @dataclass(frozen=True)
@@ -379,7 +398,10 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     except InputError as error:
         raise InputError(f"{error}; not the meaning head that {INFO} describes") from None
     described = asdict(info.meaning)
-    del described["head"]["encoder_layers"]  # the weights tell it, and older folders do not have it
+    for name in ("encoder_layers", "graded"):  # the weights tell them, and older folders do not have them
+        del described["head"][name]
+    if not info.meaning.penalty:
+        del described["penalty"]  # older folders have none
     digest = hashlib.sha256()
     update_hash(digest, [file])
     digest.update(json.dumps(described).encode())

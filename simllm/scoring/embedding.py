@@ -20,10 +20,11 @@ from torch.nn.utils.rnn import pad_sequence
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.model.engines import Engine, batch_slices, pad
-from simllm.model.network import MeaningHead, of_last_layer
+from simllm.model.network import MeaningHead, cosine, of_last_layer
 from simllm.model.saved_model import MeaningInfo
 from simllm.model.tokenizer import Tokenizer
 from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs
+from simllm.stats.calibration import shift_prior
 from simllm.text_cleaning import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
@@ -220,11 +221,13 @@ class PairValues(NamedTuple):
     Attributes:
         scores: (n,) scores.
         same: (n,) probabilities that the two texts have the same meaning; None if the model has no head.
+        graded: (n,) similarities as people grade them, from 0 to 1; None if the model has no graded output.
         comparisons: The comparisons of the divided texts, by the index of their pair.
     """
 
     scores: Floats
     same: Floats | None = None
+    graded: Floats | None = None
     comparisons: Mapping[int, Comparison] = {}
 
 
@@ -274,7 +277,11 @@ class EmbeddingScorer:
         """Score n pairs; this scorer cannot estimate the probability of the same meaning."""
         rows = run_encoder(self.engine, texts, lambda hidden, mask: _pooled(self.pool, hidden, mask))
         scores, comparisons = compare_embeddings(texts, rows, self.similarity)
-        return PairValues(scores, None, comparisons)
+        return PairValues(scores, comparisons=comparisons)
+
+
+# What the meaning head reads: a pair, a clause of its candidate, a clause of its reference.
+Key = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -284,100 +291,124 @@ class MeaningScorer:
     Attributes:
         pool: Takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
         similarity: Compares two (n, D) arrays of embeddings, and returns (n,) similarities.
-        info: Has the slope and the intercept that turn the head's logits into calibrated probabilities.
+        head_pool: The pooling of the embeddings whose cosines the head knows.
+        info: Turns the head's logits into calibrated probabilities.
+        prior: The expected share of pairs with the same meaning.
     """
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
     similarity: Similarity
     head: MeaningHead
+    head_pool: Callable[[Tensor, Tensor], Tensor]
     info: MeaningInfo
+    prior: float
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs by similarity and by probability of the same meaning."""
+        """Score n pairs by similarity, probability of the same meaning and perhaps graded similarity."""
         n = len(texts.inputs) // 2
-        scores, same = np.zeros(n), np.zeros(n)
+        graded_too = self.head.config.graded
+        scores, same, graded = np.zeros(n), np.zeros(n), np.zeros(n)
         comparisons: dict[int, Comparison] = {}
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
             part = texts.of_pairs(pairs)
             read = run_encoder(self.engine, part, self._reduce, self.head.config.encoder_layers)
-            embeddings = {ids: row for ids, (row, _) in read.items()}
-            states = {ids: projected for ids, (_, projected) in read.items()}
+            embeddings = {ids: row for ids, (row, _, _) in read.items()}
             scores[pairs], compared = compare_embeddings(part, embeddings, self.similarity)
-            same[pairs], compared = self._same(part, states, compared)
+            found = self._read(part, read, compared)
+            same[pairs], compared = _combine(found[0], len(pairs), compared)
+            if graded_too:
+                graded[pairs], _ = _combine(found[1], len(pairs), compared)
             comparisons.update((pairs[k], comparison) for k, comparison in compared.items())
-        return PairValues(scores, same, comparisons)
+        return PairValues(scores, same, graded if graded_too else None, comparisons)
 
-    def _same(
-        self, texts: Tokenized, states: Mapping[Ids, Tensor], comparisons: Mapping[int, Comparison]
-    ) -> tuple[Floats, dict[int, Comparison]]:
-        """Compute the (n,) probabilities of n pairs, and those of the clauses of divided texts.
+    def _read(
+        self,
+        texts: Tokenized,
+        read: Mapping[Ids, tuple[Floats32, Floats32, Tensor]],
+        comparisons: Mapping[int, Comparison],
+    ) -> list[dict[Key, float]]:
+        """Run the head on n pairs, or on the matched clauses of divided texts: its outputs by their keys.
 
-        The probability of divided texts is the mean over clauses and their matches, weighted by words; of
-        the means of both texts, it is the harmonic mean.
+        The first output is the probability of the same meaning; the second, if there is one, is the grade.
         """
         n = len(texts.inputs) // 2
-        # What the head reads: (pair, clause of the candidate, clause of the reference), and their windows.
-        keys: list[tuple[int, int, int]] = []
+        keys: list[Key] = []
         sides: tuple[list[Windows], list[Windows]] = [], []
         for k in range(n):
             first = texts.clauses(k) if k in comparisons else [texts.inputs[k]]
             second = texts.clauses(n + k) if k in comparisons else [texts.inputs[n + k]]
             for i, j in sorted(comparisons[k].matched_pairs) if k in comparisons else [(0, 0)]:
-                # Equal texts have the probability 1: the head never sees them.
+                # Equal texts have the value 1: the head never sees them.
                 if first[i] != second[j]:
                     keys.append((k, i, j))
                     sides[0].append(first[i])
                     sides[1].append(second[j])
+        if not keys:
+            return [{}, {}]
+        own = {ids: row for ids, (_, row, _) in read.items()}
+        a, b = (np.stack([mean_of_windows(own, windows) for windows in side]) for side in sides)
+        cosines = cosine(a, b)
         # The head reads a long text at once, all windows together, while the encoder cannot.
-        joined = [[torch.cat([states[ids] for ids in windows]) for windows in side] for side in sides]
-        logits = self._logits(joined[0], joined[1])
-        found = dict(
-            zip(keys, _sigmoid(self.info.slope * logits + self.info.intercept).tolist(), strict=True)
-        )
-        same = np.array([found.get((k, 0, 0), 1.0) for k in range(n)])
-        compared = {}
-        for k, comparison in comparisons.items():
-            of_candidate, of_reference = comparison.matches
-            probabilities = (
-                np.array([found.get((k, i, j), 1.0) for i, j in enumerate(of_candidate.tolist())]),
-                np.array([found.get((k, i, j), 1.0) for j, i in enumerate(of_reference.tolist())]),
-            )
-            compared[k] = comparison._replace(same=probabilities)
-            same[k] = compared[k].mean_same
-        return same, compared
+        joined = [[torch.cat([read[ids][2] for ids in windows]) for windows in side] for side in sides]
+        logits = self._logits(joined[0], joined[1], cosines)
+        outputs = [shift_prior(self.info.probabilities(logits[:, 0], cosines), self.prior)]
+        outputs += [np.exp(-np.logaddexp(0.0, -column)) for column in logits.T[1:]]
+        return [dict(zip(keys, output.tolist(), strict=True)) for output in outputs]
 
-    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
-        """Compute each text's (D,) embedding and (tokens, W) vectors from (B, L, N * D) states of N layers.
+    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Floats32, Tensor]]:
+        """Compute each text's (D,) embedding, the one that the head knows, and (tokens, W) vectors from
+        (B, L, N * D) states of N layers.
 
         The meaning head reads the vectors, one of length W for each token; a linear layer of the head
         computes them.
         """
         last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
-        embeddings = self.pool(last, mask).float().cpu().numpy()
+        embeddings = own = self.pool(last, mask).float().cpu().numpy()
+        if self.pool is not self.head_pool:
+            own = self.head_pool(last, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
         return [
-            (row, states[:length]) for row, states, length in zip(embeddings, projected, lengths, strict=True)
+            (*rows, states[:length])
+            for *rows, states, length in zip(embeddings, own, projected, lengths, strict=True)
         ]
 
-    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Floats:
-        """Run the meaning head on the (tokens, W) vectors of n pairs; return (n,) logits."""
+    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor], cosines: Floats) -> Floats:
+        """Run the meaning head on the (tokens, W) vectors of n pairs; return its (n, 1 or 2) logits."""
         sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
         # Neighbours of similar length need little padding.
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-        logits = np.zeros(len(sizes))
+        logits = np.zeros((len(sizes), 2 if self.head.config.graded else 1))
         with torch.inference_mode():
             for rows in batch_slices([range(sizes[i]) for i in order], self.engine.batch_tokens):
                 chosen = order[rows]
                 a, a_mask = _padded([first[i] for i in chosen])
                 b, b_mask = _padded([second[i] for i in chosen])
-                logits[chosen] = self.head(a, a_mask, b, b_mask, self.engine.attention).double().cpu().numpy()
+                similar = torch.from_numpy(cosines[chosen]).float().to(a.device)
+                outputs = self.head(a, a_mask, b, b_mask, self.engine.attention, similar)
+                logits[chosen] = outputs.double().cpu().numpy()
         return logits
 
 
-def _sigmoid(x: Floats) -> Floats:
-    # 1 / (1 + exp(-x)) would overflow for very negative x.
-    return np.exp(-np.logaddexp(0.0, -x))
+def _combine(
+    found: Mapping[Key, float], n: int, comparisons: Mapping[int, Comparison]
+) -> tuple[Floats, dict[int, Comparison]]:
+    """Combine an output of the head for n pairs, and put that of clauses into their comparisons.
+
+    The value of divided texts is the mean over clauses and their matches, weighted by words; of the means of
+    both texts, it is the harmonic mean.
+    """
+    values = np.array([found.get((k, 0, 0), 1.0) for k in range(n)])
+    compared = {}
+    for k, comparison in comparisons.items():
+        of_candidate, of_reference = comparison.matches
+        of_clauses = (
+            np.array([found.get((k, i, j), 1.0) for i, j in enumerate(of_candidate.tolist())]),
+            np.array([found.get((k, i, j), 1.0) for j, i in enumerate(of_reference.tolist())]),
+        )
+        compared[k] = comparison._replace(same=of_clauses)
+        values[k] = compared[k].mean_same
+    return values, compared
 
 
 def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.model.config import ScoreScale
-from simllm.scoring.embedding import PairScorer, Tokenized, TooLongError
+from simllm.model.saved_model import SIMILAR as SIMILAR
+from simllm.scoring.embedding import PairScorer, PairValues, Tokenized, TooLongError
 from simllm.text_cleaning import LONGEST
 
 if TYPE_CHECKING:
     import pandas
 
+EVEN = 0.5  # share of pairs with the same meaning on which the probabilities are calibrated
 CHANGED = "meaning may have changed"
-SIMILAR = 0.4  # lowest score of similar texts
 DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning may have changed
 
 
@@ -29,7 +30,8 @@ def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float
     return (scores >= SIMILAR) & (same < DOUBTFUL)
 
 
-SCALES = ("raw", "percentile", "same")
+SCALES = ("raw", "percentile", "same", "graded")
+OUTPUTS = ("same", "graded")  # of the meaning head
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -50,7 +52,9 @@ class Scores:
         calibration: The map from scores to percentiles; None if there is none.
         same: (n,) probabilities that the two texts have the same meaning; None if the model cannot estimate
             them.
+        graded: (n,) similarities from 0 to 1 as people grade them; None if the model cannot estimate them.
         warnings: What changes how the scores are read, such as the number of truncated texts.
+        prior: The expected share of pairs with the same meaning, on which `same` depends.
     """
 
     values: NDArray[np.float64]
@@ -61,7 +65,9 @@ class Scores:
     signature: str
     calibration: ScoreScale | None = field(default=None, repr=False)  # a thousand numbers
     same: NDArray[np.float64] | None = None
+    graded: NDArray[np.float64] | None = None
     warnings: tuple[str, ...] = ()
+    prior: float = EVEN
 
     @property
     def mean(self) -> float:
@@ -104,7 +110,8 @@ class Scores:
 
         Args:
             scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that score
-                lower; or `same` for the probability that the two texts have the same meaning.
+                lower; `same` for the probability that the two texts have the same meaning; or `graded` for
+                the similarity as people grade it, from 0 to 1.
 
         Returns:
             (n,) values on this scale.
@@ -120,6 +127,10 @@ class Scores:
                     "no meaning head: the model folder has none, or tokens are matched one by one"
                 )
             return self.same
+        if scale == "graded":
+            if self.graded is None:
+                raise InputError("no graded similarity: the model folder has none, or tokens are matched")
+            return self.graded
         return self.values if scale == "raw" else self.percentiles
 
 
@@ -127,10 +138,11 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     """Join the scores of several chunks, in order; counts, such as that of truncated texts, are added up."""
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
-    same = None
-    if no_scores.same is not None:
-        same = np.concatenate([part.same for part in parts if part.same is not None])
-    return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
+    outputs: dict[str, Any] = {
+        name: None if getattr(no_scores, name) is None else np.concatenate([getattr(p, name) for p in parts])
+        for name in OUTPUTS
+    }
+    return replace(no_scores, values=np.concatenate([part.values for part in parts]), **outputs, **counts)
 
 
 def text_list(name: str, texts: Sequence[str]) -> list[str]:
@@ -150,10 +162,9 @@ def text_list(name: str, texts: Sequence[str]) -> list[str]:
 def score_empty_texts(
     pairs: Sequence[tuple[Any, ...]],
     texts: Tokenized,
-    values: NDArray[np.float64],
-    same: NDArray[np.float64] | None,
+    values: PairValues,
 ) -> int:
-    """Overwrite the (n,) `values` and `same` of pairs with a text that is empty after cleaning; count them.
+    """Overwrite all (n,) values of pairs with a text that is empty after cleaning; count them.
 
     Such a pair gets 1 if its two texts, before cleaning, are equal up to white space; otherwise 0.
     """
@@ -161,9 +172,9 @@ def score_empty_texts(
     empty = texts.empty
     either = empty[:n] | empty[n:]
     for i in np.flatnonzero(either).tolist():
-        values[i] = float(pairs[i][0].split() == pairs[i][1].split())
-        if same is not None:
-            same[i] = values[i]
+        for output in (values.scores, values.same, values.graded):
+            if output is not None:
+                output[i] = float(pairs[i][0].split() == pairs[i][1].split())
     return int(either.sum())
 
 
@@ -214,14 +225,15 @@ def score_in_chunks(
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
         # The scorer also scores pairs with an empty text, whose values are then overwritten.
-        values, same, _ = scorer(texts)
-        empty = score_empty_texts(chunk, texts, values, same)
+        values = scorer(texts)
+        empty = score_empty_texts(chunk, texts, values)
         yield (
             chunk,
             replace(
                 no_scores,
-                values=values,
-                same=same,
+                values=values.scores,
+                same=values.same,
+                graded=values.graded,
                 empty=empty,
                 unreadable=texts.unreadable,
                 truncated=len(texts.long),

@@ -14,7 +14,7 @@ from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.partial_file import PartialFile
 from simllm.io.text_pairs import PairWithId, shown_id
-from simllm.scoring.scores import CHANGED, COUNTS, Scores
+from simllm.scoring.scores import CHANGED, COUNTS, EVEN, OUTPUTS, Scores
 
 Pairs = list[tuple[Any, ...]]  # tuples of candidate, reference, and optionally more
 Chunk = tuple[Pairs, Scores]
@@ -40,9 +40,9 @@ def stream(
         yield old, scores
     for chunk, scores in score(rest, done + 1):
         counts = {name: getattr(scores, name) for name in COUNTS}
-        same = None if scores.same is None else scores.same.tolist()
+        outputs = {name: values.tolist() for name in OUTPUTS if (values := getattr(scores, name)) is not None}
         # Stored before the caller gets the chunk, so that a stop while the caller writes loses no work.
-        partial.append({"pairs": chunk, "values": scores.values.tolist(), "same": same, "counts": counts})
+        partial.append({"pairs": chunk, "values": scores.values.tolist(), **outputs, "counts": counts})
         yield chunk, scores
 
 
@@ -51,8 +51,10 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
     for record in partial.records():
         # JSON turns tuples into lists.
         pairs = [tuple(pair) for pair in record["pairs"]]
-        same = np.array(record["same"]) if record.get("same") is not None else None
-        yield pairs, replace(no_scores, values=np.array(record["values"]), same=same, **record["counts"])
+        outputs: dict[str, Any] = {
+            name: np.array(record[name]) for name in OUTPUTS if record.get(name) is not None
+        }
+        yield pairs, replace(no_scores, values=np.array(record["values"]), **outputs, **record["counts"])
 
 
 class ScoreTable:
@@ -106,6 +108,7 @@ class ScoreTable:
             "pairs": len(scores.values),
             "mean": float(scores.on(self.scale).mean()),
             **({"scale": self.scale} if self.scale != "raw" else {}),
+            **({"prior": scores.prior} if scores.prior != EVEN else {}),
             **same,
             "empty": scores.empty,
             "truncated": scores.truncated,

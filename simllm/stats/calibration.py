@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from simllm.array_types import AnyFloats
+from simllm.array_types import AnyFloats, Floats
 
 _SEED = 12345
 _DRAWS = 20_000
@@ -100,13 +100,35 @@ def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
 
     Both labels must occur.
     """
+    (slope,), intercept = fit_logistic(logits[:, None], labels)
+    return slope, intercept
+
+
+def fit_logistic(features: AnyFloats, labels: AnyFloats, ridge: float = 0.0) -> tuple[list[float], float]:
+    """Fit sigmoid(features @ weights + intercept), as `fit_platt` does for one feature, to (n, k) features.
+
+    `ridge` times the sum of squared weights is added to the mean loss: then a feature that separates the
+    labels gets a finite weight. Returns the k weights and the intercept.
+    """
 
     def loss(parameters: AnyFloats) -> float:
-        x = parameters[0] * logits + parameters[1]
-        return float(np.mean(np.logaddexp(0.0, x) - labels * x))
+        x = features @ parameters[:-1] + parameters[-1]
+        return float(np.mean(np.logaddexp(0.0, x) - labels * x) + ridge * (parameters[:-1] ** 2).sum())
 
-    slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
-    return float(slope), float(intercept)
+    start = np.array([1.0, *[0.0] * features.shape[1]])
+    *weights, intercept = minimize(loss, start, method="BFGS").x.tolist()
+    return weights, intercept
+
+
+def shift_prior(probabilities: AnyFloats, prior: float, calibrated: float = 0.5) -> Floats:
+    """Convert (n,) probabilities from the share of positive labels that they were calibrated on to another.
+
+    The logit of a probability rises by logit(prior) - logit(calibrated) (Saerens et al., "Adjusting the
+    outputs of a classifier to new a priori probabilities", 2002). Both shares are between 0 and 1.
+    """
+    positive = probabilities * (prior * (1 - calibrated))
+    negative = (1 - probabilities) * ((1 - prior) * calibrated)
+    return np.asarray(positive / (positive + negative), np.float64)
 
 
 def brier_score(probabilities: AnyFloats, truth: AnyFloats) -> float:

@@ -44,7 +44,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime import config as training_config
 from train.runtime import loop
 from train.runtime.distributed import World
-from train.runtime.precision import PRECISIONS, autocast
+from train.runtime.gradients import PRECISIONS, autocast
 from train.runtime.signals import Stopped, StopRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model.network import attention
 from train.pretrain.permutation import is_visible
-from train.runtime.precision import PRECISIONS
+from train.runtime.gradients import PRECISIONS
 
 IGNORED = 1  # the padding token
 

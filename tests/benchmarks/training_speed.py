@@ -9,9 +9,8 @@ from torch import nn
 from tests.benchmarks import machine
 from tests.benchmarks.padded_baseline import Plain
 from train.pretrain.task import PretrainingTask
-from train.runtime.gradients import GradientExchange
+from train.runtime.gradients import GradientExchange, peak_flops
 from train.runtime.loop import make_optimizer
-from train.runtime.precision import peak_flops
 
 
 class Stepper:

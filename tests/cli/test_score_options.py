@@ -11,7 +11,7 @@ from simllm.analysis.sharded_scoring import ShardSettings
 from simllm.cli.main import main
 from simllm.cli.score_options import Options
 
-OTHER = {str: "other", int: 7, bool: True, Path: Path("other"), list: ["other"]}
+OTHER = {str: "other", int: 7, float: 0.25, bool: True, Path: Path("other"), list: ["other"]}
 
 
 def other_value(field):

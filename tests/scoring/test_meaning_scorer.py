@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -213,7 +214,7 @@ def test_table_of_a_model_without_a_head_is_unchanged(model_folder, pair_file):
     ("options", "message"),
     [
         (["--measure", "same"], "no meaning head"),
-        (["--measure", "same", "--scale", "percentile"], "--measure same is a probability"),
+        (["--measure", "same", "--scale", "percentile"], "--measure same has a scale of its own"),
         (["--measure", "same", "--metrics", "jaccard"], "--measure does not go with --metrics"),
         (["--scale", "same"], "--scale: invalid choice: 'same' (choose from 'raw', 'percentile')"),
         (["--measure", "sameness"], "invalid choice"),
@@ -295,3 +296,96 @@ def test_warns_once_about_a_truncated_text(head_folder):
     with pytest.warns(UserWarning, match="texts cut at") as caught:
         explain(SimLLM(head_folder), "returns the first value of the list " * 40, "returns the value")
     assert len(caught) == 1
+
+
+def test_a_prior_of_one_half_changes_nothing_and_others_move_all_probabilities(head_folder, comments):
+    pairs = comments[:40], comments[40:80]
+    even, rare, frequent = (SimLLM(head_folder, prior=prior) for prior in (0.5, 0.1, 0.9))
+    plain = SimLLM(head_folder).score(*pairs)
+    assert even.score(*pairs).same.tolist() == plain.same.tolist()
+    assert even.signature == plain.signature
+    assert (rare.score(*pairs).same < plain.same).all()
+    assert (frequent.score(*pairs).same > plain.same).all()
+    assert rare.score(*pairs).values.tolist() == plain.values.tolist()
+    assert "|prior:0.1|" in rare.signature
+    assert pickle.loads(pickle.dumps(rare)).prior == 0.1
+    # Nothing is more certain than two equal texts, whatever the prior is.
+    assert rare.score(["adds", ""], ["adds", "adds"]).same.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.2, 1.5, float("nan")])
+def test_a_prior_is_a_share(head_folder, prior):
+    with pytest.raises(InputError, match="expected a share between 0 and 1"):
+        SimLLM(head_folder, prior=prior)
+
+
+def test_a_prior_needs_the_meaning_head(model_folder, head_folder):
+    for folder, options in ((model_folder, {}), (head_folder, {"similarity": "f1"})):
+        with pytest.raises(InputError, match="has no meaning head"):
+            SimLLM(folder, prior=0.2, **options)
+
+
+def test_prior_on_the_command_line(head_folder):
+    pair = ["adds two lists", "removes the file"]
+    rare = json.loads(run("score", "--model", head_folder, "--prior", "0.2", "-f", "json", *pair).stdout)
+    assert rare["prior"] == 0.2
+    assert "|prior:0.2|" in rare["signature"]
+    same = SimLLM(head_folder, prior=0.2).score([pair[0]], [pair[1]]).same[0]
+    assert rare["rows"][0]["same"] == pytest.approx(same)
+
+
+def test_the_distance_lowers_the_probability_of_texts_that_share_little(head_folder, tmp_path, comments):
+    pairs = comments[:60], comments[60:120]
+    before = SimLLM(head_folder, long="whole").score(*pairs)
+    folder = tmp_path / "model"
+    shutil.copytree(head_folder, folder)
+    info = json.loads((folder / "simllm.json").read_text())
+    info["meaning"]["penalty"] = 5.0
+    (folder / "simllm.json").write_text(json.dumps(info))
+    after = SimLLM(folder, long="whole").score(*pairs)
+    far = before.values < 0.4
+    assert (after.same[~far] == before.same[~far]).all()
+    logits = np.log(before.same / (1 - before.same)) - 5 * np.clip(0.4 - before.values, 0, None)
+    assert after.same == pytest.approx(1 / (1 + np.exp(-logits)), abs=1e-6)
+    assert SimLLM(folder).signature != SimLLM(head_folder).signature
+    # The distance belongs to the model, not to the similarity that the user chooses.
+    other = SimLLM(folder, similarity="inverse-euclidean", pooling="max", long="whole").score(*pairs)
+    assert other.same == pytest.approx(after.same, abs=1e-6)
+
+
+@settings(max_examples=20)
+@given(PAIRS)
+def test_graded_similarity_is_symmetric_and_from_0_to_1(graded_metric, pairs):
+    candidates, references = map(list, zip(*pairs, strict=True))
+    graded = graded_metric.score(candidates, references).graded
+    assert ((graded >= 0) & (graded <= 1)).all()
+    assert graded_metric.score(references, candidates).graded == pytest.approx(graded, abs=1e-5)
+    assert (graded_metric.score(candidates, candidates).graded == 1).all()
+
+
+@pytest.fixture(scope="module")
+def graded_metric(graded_folder):
+    return SimLLM(graded_folder)
+
+
+def test_a_graded_output_changes_neither_score_nor_probability(graded_metric, head_folder, comments):
+    pairs = comments[:40], comments[40:80]
+    plain, graded = SimLLM(head_folder).score(*pairs), graded_metric.score(*pairs)
+    assert graded.same == pytest.approx(plain.same, abs=1e-6)
+    assert graded.values.tolist() == plain.values.tolist()
+    assert plain.graded is None
+    assert graded.on("graded").std() > 0.01
+
+
+def test_graded_measure_of_a_model_without_one_is_an_error(head_folder, graded_folder):
+    pair = ["adds two lists", "removes the file"]
+    done = run("score", "--model", head_folder, "--measure", "graded", *pair)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no graded similarity" in done.stderr
+    row = json.loads(
+        run("score", "--model", graded_folder, "--measure", "graded", "-f", "json", *pair).stdout
+    )
+    expected = SimLLM(graded_folder).score([pair[0]], [pair[1]])
+    assert row["scale"] == "graded"
+    assert row["rows"][0]["score"] == pytest.approx(expected.graded[0])
+    assert row["rows"][0]["same"] == pytest.approx(expected.same[0])

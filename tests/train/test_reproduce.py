@@ -26,7 +26,7 @@ from train.release.measure import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config import load
 
-STAGES = ("distill", "meaning", "items", "triplets", "longer", "measure")
+STAGES = ("distill", "meaning", "items", "triplets", "longer", "head", "measure")
 
 
 def git(folder, *arguments):
@@ -89,7 +89,8 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
     steps = remaining_commands(recipe, "data", *([tmp_path / name] for name in ("tree", "more", "unseen")))
     assert {step[0].rpartition(".")[2] for step in steps} >= {
-        "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
+        "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "comment_pairs",
+        "distill",
         "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
@@ -260,6 +261,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     for name in (
         "glosses.txt",
         "held-out.jsonl",
+        "comment-pairs.jsonl",
         "neighbours.jsonl",
         "wordnet.jsonl",
         "wordnet-held-out.jsonl",

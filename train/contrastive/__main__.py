@@ -16,6 +16,7 @@ from pathlib import Path
 from simllm.model import saved_model
 from train.contrastive.batches import hash_inputs
 from train.contrastive.config import ContrastiveConfig
+from train.contrastive.meaning_task import fits
 from train.contrastive.task import ContrastiveTask
 from train.distill.targets import Targets, compute_targets
 from train.distill.texts import collect_texts
@@ -72,7 +73,8 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     if world.is_first:
         for source in task.batches.positives:
             print_progress(f"  {len(source):,} pairs from {source.config.source}")
-        if task.meaning and (head := task.head_start.head) and head.config != task.meaning.head.config:
+        head = task.head_start.head
+        if task.meaning and head and not fits(head.config, task.meaning.head.config):
             print_progress("  the start model's meaning head has another shape; the new one starts at random")
         if start.head and not task.meaning:
             print_progress("warning: no `meaning` is configured: the start model's meaning head is left out")

@@ -24,9 +24,8 @@ from train.pretrain.permutation import PermutedBatch
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.gradients import LossPart
+from train.runtime.gradients import LossPart, autocast
 from train.runtime.log import print_progress
-from train.runtime.precision import autocast
 from train.tokens import shards
 
 _SEED = 2  # a seed of its own, or its dropout would repeat that of the run's other losses

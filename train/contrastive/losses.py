@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from simllm.model.network import Encoder
 from train.distill.task import neighbour_distillation_loss
-from train.runtime.precision import autocast
+from train.runtime.gradients import autocast
 
 
 class Anchor:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from simllm.errors import InputError
+from simllm.io import reading
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
-from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
+from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, PositivePair
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.losses import Anchor, anchor_loss, cosent, info_nce, triplet_loss
-from train.contrastive.meaning_pairs import make_triples, read_items
-from train.contrastive.meaning_task import MeaningTask
+from train.contrastive.meaning_pairs import MeaningPair, make_triples, read_items
+from train.contrastive.meaning_task import SAMPLE_STEP, MeaningTask, centre_embeddings
 from train.corpus.decontaminate import ExcludedTexts
 from train.distill.targets import Targets
 from train.distill.task import EmbeddingTask, Imitation, neighbour_distillation_loss
@@ -46,6 +48,10 @@ class ContrastiveTask(EmbeddingTask):
         self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
         self.meaning: MeaningTask | None = None
         self.head_start = load_head_start(config, start)
+        if config.head_only and config.meaning and config.meaning.head.graded:
+            # The graded output takes cosines, which the release must not shift afterwards.
+            comments = [text for _, text in reading.read_lines(Path(config.dev_comments))]
+            centre_embeddings(start, comments[::SAMPLE_STEP])
         if config.meaning:
             self.meaning = MeaningTask(
                 config.meaning,
@@ -56,6 +62,7 @@ class ContrastiveTask(EmbeddingTask):
                 config.seed,
                 config.precision,
                 world,
+                frozen=config.head_only,
             )
             if config.head_only:
                 self.encoder.requires_grad_(False)
@@ -93,8 +100,12 @@ class ContrastiveTask(EmbeddingTask):
         """Describe the texts of one update for the error message of a diverged run: `64 pairs ('a' and 'b',
         …)`.
         """
-        first, *_ = self.batches.pairs(update)
-        return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
+        pairs: Sequence[MeaningPair | PositivePair]
+        if self.config.head_only and self.meaning:
+            pairs = self.meaning.draw_pairs(update)
+        else:
+            pairs = self.batches.pairs(update)
+        return f"{len(pairs)} pairs ({pairs[0].first!r} and {pairs[0].second!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return the parts of the loss of one update that this process computes."""

@@ -22,6 +22,7 @@ class ExcludedTexts:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
+        self._known: dict[str, bool] = {}
         self._all = {tuple(split) for text in texts if (split := words(text))}
         # Each run of four words in an evaluation text, with its places: one text that contains the other
         # shares the first four words of the shorter one.
@@ -32,6 +33,12 @@ class ExcludedTexts:
         self.digest = hashlib.sha256(repr(sorted(self._all)).encode()).hexdigest()
 
     def __contains__(self, text: str) -> bool:
+        # Many texts are asked about again: sources of training pairs share their files.
+        if text not in self._known:
+            self._known[text] = self._is_excluded(text)
+        return self._known[text]
+
+    def _is_excluded(self, text: str) -> bool:
         own = tuple(words(text))
         if own in self._all:
             return True

@@ -19,8 +19,7 @@ from train.distill.targets import Embed, Targets, rotate_towards_encoder
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
-from train.runtime.gradients import LossPart, embedding_loss_parts
-from train.runtime.precision import autocast
+from train.runtime.gradients import LossPart, autocast, embedding_loss_parts
 
 
 def cosine_loss(embeddings: Tensor, targets: Tensor) -> Tensor:

@@ -34,9 +34,9 @@ from train.runtime import loop, training_run
 from train.runtime.checkpoint import Progress
 from train.runtime.config import MODEL
 from train.runtime.distributed import World
+from train.runtime.gradients import peak_flops
 from train.runtime.log import format_time, open_log, print_progress
 from train.runtime.loop import make_optimizer, set_up_encoders
-from train.runtime.precision import peak_flops
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
 from train.runtime.training_run import run_training

@@ -40,9 +40,8 @@ from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.checkpoint import Progress
 from train.runtime.config import MODEL, TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.gradients import LossPart
+from train.runtime.gradients import LossPart, autocast
 from train.runtime.log import open_log, print_progress
-from train.runtime.precision import autocast
 from train.runtime.provenance import git_revision, training_provenance
 from train.runtime.signals import StopRequest
 from train.runtime.training_run import run_training

@@ -23,8 +23,7 @@ from train.pretrain.perplexity_plot import compute_perplexity
 from train.runtime.batching import Prefetcher
 from train.runtime.distributed import World
 from train.runtime.fsdp import shard
-from train.runtime.gradients import LossPart
-from train.runtime.precision import autocast
+from train.runtime.gradients import LossPart, autocast
 from train.tokens.shards import Shards
 
 

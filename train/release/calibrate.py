@@ -29,12 +29,13 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.config import ScoreScale
 from simllm.perturb.summaries import lexicon
-from simllm.stats.calibration import fit_platt
+from simllm.stats.calibration import fit_logistic, fit_platt
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs, read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
+_RIDGE = 1e-3  # so that a few pairs cannot make the penalty of distant texts as large as they like
 _PAIRS = 10_000  # random pairs of comments
 _FEWEST = 20  # labelled pairs of each label
 _RULE_MADE = 2000  # pairs made by rule if there are no labelled ones
@@ -90,7 +91,8 @@ def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None)
     """Collect held-out pairs in random order, half of them with the same meaning.
 
     They come from `labelled`, the output of `train.data.hold_out_pairs` (None: none); from the lines of
-    `comments`, of which rules make as many pairs; and from the meaning items (None: none), four of each.
+    `comments`, of which rules make as many pairs, and chance half as many; and from the meaning items (None:
+    none), four of each.
     """
     random = np.random.default_rng(_SEED)
     pairs = []
@@ -103,10 +105,14 @@ def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None)
         is_same = label == "same" or (label == "entailment" and name == "breaking_nli")
         if is_same or label != "entailment":
             pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
-    rules = RuleMadePairs(
-        list(dict.fromkeys(line for _, line in reading.read_lines(comments))), lexicon.load()
-    )
-    pairs += [rules.draw(random) for _ in range(len(pairs) or _RULE_MADE)]
+    texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
+    rules, made = RuleMadePairs(texts, lexicon.load()), len(pairs) or _RULE_MADE
+    pairs += [rules.draw(random) for _ in range(made)]
+    # Comments that have nothing to do with each other: the easy pairs, which must not get high probabilities.
+    for _ in range(made // 2):
+        a, b = (texts[i] for i in random.integers(len(texts), size=2))
+        if a != b:
+            pairs.append(MeaningPair(a, b, DIFFERENT))
     if items:
         nothing, words = ExcludedTexts([]), lexicon.load().held_out_words
         held_out = ItemPairs([i for s in ("dev", "test") for i in read_items(items, s, nothing, words)])
@@ -128,18 +134,24 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     `held_out` comes from `meaning_test_pairs`; `source` is the name of its file of labelled pairs.
     """
     OutputFolder(folder).check_addition(saved_model.INFO)
-    metric = SimLLM(folder)
+    metric = SimLLM(folder, similarity="cosine", long="whole")
     info = metric.model.info
     if info.meaning is None:
         raise InputError(f"{folder}: has no meaning head to calibrate")
     # `measure_reliability` uses the other half.
     pairs = held_out[::2]
-    same = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
+    # Without the calibration that the folder may have, the probability is the sigmoid of the head's logit.
+    metric.meaning = saved_model.MeaningInfo(info.meaning.head)
+    scores = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs])
     # The logit of 0 or 1 is infinite.
-    same = same.clip(1e-6, 1 - 1e-6)
-    # The probabilities have an earlier calibration, which is undone before the new fit.
-    logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
-    slope, intercept = fit_platt(logits, np.array([pair.label for pair in pairs]))
+    same = scores.on("same").clip(1e-6, 1 - 1e-6)
+    logits = np.log(same / (1 - same))
+    labels = np.array([pair.label for pair in pairs])
+    features = np.stack([logits, -saved_model.distance(scores.values)], axis=1)
+    (slope, penalty), intercept = fit_logistic(features, labels, _RIDGE)
+    # Texts that share little are no more likely to have the same meaning than others.
+    if penalty < 0:
+        (slope, intercept), penalty = fit_platt(logits, labels), 0.0
     if round(slope, 5) <= 0:
         raise InputError(
             f"{folder}: its meaning head says the opposite of {source} and the other pairs, or nothing"
@@ -148,6 +160,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
         info.meaning,
         slope=round(slope, 5),
         intercept=round(intercept, 5),
+        penalty=round(penalty, 5),
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))

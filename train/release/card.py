@@ -425,6 +425,17 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
         ".5; the expected calibration error is {ece:.3f}. Of the pairs with about this probability, this "
         "share has the same meaning:".format(**figures),
         markdown_table(["probability", "share", "pairs"], rows),
+        *_rare(figures.get("rare")),
+    ]
+
+
+def _rare(figures: dict[str, Any] | None) -> list[str]:
+    """Return the sentence on pairs of which few have the same meaning."""
+    if figures is None:
+        return []
+    return [
+        "If only a share of {prior:g} has the same meaning, as in {pairs:,} of these pairs, {accuracy:.0%} "
+        "are right with `--prior {prior:g}`, and the error is {ece:.3f}.".format(**figures)
     ]
 
 

@@ -16,11 +16,9 @@ from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
-from simllm.model import network, saved_model
-from simllm.model.engines import Engine
-from simllm.model.network import of_last_layer
+from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel, round_to_blocks
-from simllm.scoring import embedding
+from train.contrastive.meaning_task import SAMPLE_STEP, centre_embeddings
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import main_figures, write_card
 from train.release.measure import MeasureConfig, check_inputs, measure
@@ -149,24 +147,6 @@ def _dev_criterion(run: Path) -> float:
 def _seed_name(run: Path, released: Path) -> str:
     """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
-
-
-SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean embedding
-
-
-def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
-    """Shift the embeddings of a model, in place, so that the mean embedding of the given texts is 0."""
-    tokenized = embedding.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embeddings = embedding.embed(Engine(model.encoder), tokenized, network.mean)
-    last: Any = model.encoder.layers[-1]
-    shift = torch.from_numpy(embeddings.mean(axis=0))
-    # Because mean pooling is linear, it is enough to change the bias of the last layer norm.
-    last.norm.bias.data -= shift
-    if model.head:
-        # The meaning head takes the shifted vectors as inputs. Its own bias undoes the shift, so that its
-        # results stay the same.
-        weight = of_last_layer(model.head.project.weight.data, len(shift))
-        model.head.project.bias.data += weight @ shift
 
 
 def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:

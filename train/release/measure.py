@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
 from simllm.evaluation.correlation import correlate_all, score_by_all
@@ -39,8 +40,8 @@ from simllm.metrics import registry
 from simllm.metrics.interface import Metric, pair_scores
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
-from simllm.scoring.scores import SIMILAR, Scores
-from simllm.stats.calibration import calibration_errors, reliability
+from simllm.scoring.scores import OUTPUTS, SIMILAR, Scores
+from simllm.stats.calibration import calibration_errors, reliability, shift_prior
 from simllm.stats.classification import auc_with_covariance
 from simllm.stats.correlation import rank_correlations
 from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
@@ -54,6 +55,7 @@ _SEED = 1
 _MODELS = ("sentence-bert=", "nli=")  # metrics that are named by their models, and take long
 _FEWEST = 20  # rated pairs of one length, for a correlation
 _SAME_ABOVE = (0.5, 0.8)  # probabilities that a random pair should not reach
+_RARE = 0.1  # share of pairs with the same meaning, as an example of an uneven one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,8 @@ def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None
     check_inputs(config, learned.head is not None)
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:
-        own.append(registry.same_metric("simllm-same", learned))
+        outputs = [name for name in OUTPUTS if getattr(learned.no_scores, name) is not None]
+        own += [registry.head_metric(f"simllm-{output}", learned, output) for output in outputs]
     baselines, missing = registry.load_all(config.baselines) if config.baselines else ([], {})
     for name, remedy in missing.items():
         warnings.warn(f"{name} is not measured: {remedy}", stacklevel=2)
@@ -387,7 +390,8 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     """Measure how well the probabilities agree with the labels of pairs that did not calibrate them.
 
     The key "reliability" has the number of pairs, the accuracy, the expected calibration error and the bins
-    of the reliability diagram; it is missing without a meaning head or without data.
+    of the reliability diagram; it is missing without a meaning head or without data. Under "rare" are the
+    figures for a tenth of pairs with the same meaning, with probabilities for this prior.
     """
     if not (learned.head and config.test_comments and config.labelled):
         return {}
@@ -395,14 +399,27 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
     same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
     labels = np.array([pair.label for pair in pairs])
+    # All different pairs, and so many others that they are a tenth.
+    positive, negative = np.flatnonzero(labels > 0.5), np.flatnonzero(labels <= 0.5)
+    fewer = round(len(negative) * _RARE / (1 - _RARE))
+    rare = np.concatenate([positive[:fewer], negative])
+    figures = _reliability_figures(same, labels)
+    figures["rare"] = {
+        "prior": _RARE,
+        **_reliability_figures(shift_prior(same[rare], _RARE), labels[rare]),
+    }
+    return {"reliability": figures}
+
+
+def _reliability_figures(same: Floats, labels: Floats) -> dict[str, Any]:
+    """Compare (n,) probabilities of the same meaning with their (n,) labels, 0 or 1."""
     diagram = reliability(same, labels)
-    figures = {
-        "pairs": len(pairs),
+    return {
+        "pairs": len(labels),
         "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
         "ece": calibration_errors(diagram)[0],
         "bins": [each._asdict() for each in diagram],
     }
-    return {"reliability": figures}
 
 
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:

@@ -57,8 +57,10 @@ class DevCriterion:
         """Compute the criterion, and all figures by their names; figures without data are left out."""
         figures = {}
         for name, rated in self.rated.items():
-            values = metric.score(rated.candidates, rated.references).values
-            figures[f"spearman_{name}"] = float(spearmanr(values, rated.values).statistic)
+            scores = metric.score(rated.candidates, rated.references)
+            figures[f"spearman_{name}"] = float(spearmanr(scores.values, rated.values).statistic)
+            if scores.graded is not None:
+                figures[f"graded_{name}"] = float(spearmanr(scores.graded, rated.values).statistic)
         for name, triples in self.made.items():
             for measure, wins in _wins(metric, triples).items():
                 figures[f"{measure}{name}"] = float(wins.mean())

@@ -1,9 +1,10 @@
-"""Gradients of an update: their exchange between the processes, and losses over batches larger than memory.
+"""Gradients of an update: precision, exchange between the processes, and losses over large batches.
 
 An update (optimizer step) may have several backward passes. The gradients are exchanged during the last one.
 """
 
 # Without `from __future__ import annotations`, because DDP inspects the types of `_sum_bucket`.
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +17,53 @@ from simllm.model.engines import batch_slices, pad
 from train.runtime.batching import combined_seed
 from train.runtime.distributed import World
 from train.runtime.fsdp import is_sharded
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """Return a context that computes matrix products in one of `PRECISIONS`."""
+    return torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32")
+
+
+def make_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
+    """Make the scaler of a run, which is active in fp16 only."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
+
+# Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.
+# The first name that fits counts, so "H100" stands after its special forms.
+_PEAK_FLOPS = {
+    "B200": 2250e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "H200": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "V100": 125e12,
+}
+
+
+def peak_flops(device: torch.device, precision: str) -> float:
+    """Return a device's peak of floating-point operations per second: from its data sheet, or measured."""
+    if device.type == "cuda" and precision != "fp32":
+        words = torch.cuda.get_device_name(device).replace("-", " ").split()
+        for gpu, peak in _PEAK_FLOPS.items():
+            if set(gpu.split()) <= set(words):
+                return peak
+    size = 8192 if device.type == "cuda" else 1024
+    matrix = torch.ones(size, size, dtype=PRECISIONS[precision], device=device)
+    times: list[float] = []
+    # At least twice, because the first product also loads the library.
+    while len(times) < 2 or sum(times) < 0.1:
+        started = time.perf_counter()
+        matrix @ matrix
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - started)
+    return 2 * size**3 / min(times)
+
 
 # Computes one part of the loss of an update (a scalar), and the number of text tokens in that part.
 LossPart = Callable[[], tuple[Tensor, int]]

@@ -20,9 +20,8 @@ from train.runtime.batching import combined_seed
 from train.runtime.checkpoint import Progress, TrainingState
 from train.runtime.config import MODEL, SNAPSHOTS, TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.gradients import GradientExchange, LossPart
+from train.runtime.gradients import GradientExchange, LossPart, make_scaler, peak_flops
 from train.runtime.log import ProgressReport
-from train.runtime.precision import make_scaler, peak_flops
 from train.runtime.signals import Stopped, StopRequest
 
 

@@ -209,3 +209,24 @@ def test_all_unseen_items_are_measured(head_folder, items):
         f"simllm-same {figures['auc']['simllm-same']:.3f}".replace("0.", ".")
         in card._unseen_items(figures)[0]
     )
+
+
+def test_reliability_is_measured_at_two_base_rates(head_folder, items, tmp_path):
+    labelled, comments = tmp_path / "labelled.jsonl", tmp_path / "comments.txt"
+    comments.write_text("".join(f"opens the first file of {i} users\n" for i in range(60)))
+    rows = [
+        {"a": f"opens {i}", "b": f"{verb} {i}", "label": label, "set": "mine"}
+        for i in range(60)
+        for verb, label in (("open", "same"), ("closes", "different"))
+    ]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = mock.Mock(test_comments=str(comments), labelled=str(labelled), items=items)
+    even = measure_.measure_reliability(SimLLM(head_folder), config)["reliability"]
+    rare = even["rare"]
+    different = sum(round(b["size"] * (1 - b["share"])) for b in even["bins"])
+    assert rare["pairs"] == different + round(different / 9)
+    assert sum(b["size"] * b["share"] for b in rare["bins"]) == pytest.approx(rare["pairs"] / 10, abs=1)
+    odds = [b["probability"] / (1 - b["probability"]) for b in (even["bins"][-1], rare["bins"][-1])]
+    assert odds[1] < odds[0] / 4  # nine different pairs for each other one
+    text = "\n".join(card._reliability(even))
+    assert f"{rare['accuracy']:.0%} are right with `--prior 0.1`" in text.replace("\n", " ")

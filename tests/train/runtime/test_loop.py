@@ -15,9 +15,9 @@ from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime.checkpoint import Progress
 from train.runtime.config import load
+from train.runtime.gradients import make_scaler
 from train.runtime.log import ProgressReport
 from train.runtime.loop import DivergedError, clip_gradient, learning_rate, step_if_finite
-from train.runtime.precision import make_scaler
 
 SCALER = make_scaler(torch.device("cpu"), "fp32")
 
