@@ -197,7 +197,7 @@ def _write_model(
         save_rounded(trained, candidate)
         calibrate(candidate, test)
         if trained.head:
-            calibrate_meaning(candidate, meaning_test_pairs(test, None, items), test.name)
+            calibrate_meaning(candidate, meaning_test_pairs(test, None, items), test, test.name)
         golden_scores.write_golden_scores(candidate)
         print_progress("figures before and after")
         figures = _Figures(test, out / "corpus" / COMMENTS, items)

@@ -100,24 +100,13 @@ def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
 
     Both labels must occur.
     """
-    (slope,), intercept = fit_logistic(logits[:, None], labels)
-    return slope, intercept
-
-
-def fit_logistic(features: AnyFloats, labels: AnyFloats, ridge: float = 0.0) -> tuple[list[float], float]:
-    """Fit sigmoid(features @ weights + intercept), as `fit_platt` does for one feature, to (n, k) features.
-
-    `ridge` times the sum of squared weights is added to the mean loss: then a feature that separates the
-    labels gets a finite weight. Returns the k weights and the intercept.
-    """
 
     def loss(parameters: AnyFloats) -> float:
-        x = features @ parameters[:-1] + parameters[-1]
-        return float(np.mean(np.logaddexp(0.0, x) - labels * x) + ridge * (parameters[:-1] ** 2).sum())
+        x = parameters[0] * logits + parameters[1]
+        return float(np.mean(np.logaddexp(0.0, x) - labels * x))
 
-    start = np.array([1.0, *[0.0] * features.shape[1]])
-    *weights, intercept = minimize(loss, start, method="BFGS").x.tolist()
-    return weights, intercept
+    slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
+    return float(slope), float(intercept)
 
 
 def shift_prior(probabilities: AnyFloats, prior: float, calibrated: float = 0.5) -> Floats:

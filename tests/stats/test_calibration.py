@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from simllm.stats.calibration import brier_score, fit_logistic, log_loss, shift_prior
+from simllm.stats.calibration import brier_score, log_loss, shift_prior
 
 
 def test_the_log_loss_is_that_of_scikit_learn():
@@ -46,17 +46,3 @@ def test_prior_shift_is_monotone_and_can_be_undone(values, prior, other):
     assert (np.diff(shifted) >= 0).all()
     assert shift_prior(shifted, other, prior) == pytest.approx(values, abs=1e-6)
     assert shift_prior(values, prior, prior).tolist() == pytest.approx(values.tolist(), abs=1e-12)
-
-
-def test_logistic_regression_finds_the_weights_of_two_features():
-    random = np.random.default_rng(0)
-    features = random.normal(size=(20_000, 2))
-    labels = random.random(20_000) < 1 / (1 + np.exp(-(features @ [1.5, -0.7] + 0.3)))
-    weights, intercept = fit_logistic(features, labels)
-    assert [*weights, intercept] == pytest.approx([1.5, -0.7, 0.3], abs=0.06)
-
-
-def test_a_ridge_keeps_the_weight_of_a_feature_that_separates_the_labels_finite():
-    labels = np.array([0, 0, 0, 1, 1, 1.0])
-    (weight,), _ = fit_logistic(labels[:, None], labels, ridge=1e-3)
-    assert 3 < weight < 15

@@ -29,14 +29,15 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.config import ScoreScale
 from simllm.perturb.summaries import lexicon
-from simllm.stats.calibration import fit_logistic, fit_platt
+from simllm.scoring.scores import Scores
+from simllm.stats.calibration import fit_platt
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs, read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command import make_parser, run_command
 
 _SEED = 12345
-_RIDGE = 1e-3  # so that a few pairs cannot make the penalty of distant texts as large as they like
 _PAIRS = 10_000  # random pairs of comments
+_FALSE_ALARMS = 0.002  # largest share of random pairs that may get a probability above one half
 _FEWEST = 20  # labelled pairs of each label
 _RULE_MADE = 2000  # pairs made by rule if there are no labelled ones
 
@@ -59,7 +60,7 @@ def _calibrate(model: Path, comments: Path, labelled: Path | None, items: str | 
     pairs = meaning_test_pairs(comments, labelled, items) if labelled else None
     calibrate(model, comments)
     if labelled and pairs:
-        calibrate_meaning(model, pairs, labelled.name)
+        calibrate_meaning(model, pairs, comments, labelled.name)
     golden_scores.write_golden_scores(model)
 
 
@@ -67,8 +68,7 @@ def calibrate(folder: Path, comments: Path) -> None:
     """Fit the score scale of a model to held-out comments, one per line, and write it into the folder."""
     OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
-    texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
-    random = _random_scores(metric, texts)
+    random = _score_random_pairs(metric, comments).values
     # A thousandth of the random pairs between two neighbouring values.
     quantiles = np.quantile(random, np.linspace(0, 1, 1001)).round(5).tolist()
     calibration = ScoreScale(tuple(quantiles), f"{_PAIRS:,} random pairs of {comments.name}")
@@ -76,15 +76,16 @@ def calibrate(folder: Path, comments: Path) -> None:
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(info))
 
 
-def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:
-    """Score 10,000 random pairs of different texts; `texts` has no repetitions."""
+def _score_random_pairs(metric: SimLLM, comments: Path) -> Scores:
+    """Score 10,000 random pairs of different lines of a file."""
+    texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
     first = random.integers(len(texts), size=_PAIRS)
     # A shift by 1 to n - 1 never pairs a text with itself.
     second = (first + random.integers(1, len(texts), size=_PAIRS)) % len(texts)
-    return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
+    return metric.score([texts[i] for i in first], [texts[i] for i in second])
 
 
 def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None) -> list[MeaningPair]:
@@ -128,10 +129,12 @@ def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None)
     return [chosen[i] for i in random.permutation(len(chosen))]
 
 
-def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str) -> None:
+def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], comments: Path, source: str) -> None:
     """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
-    `held_out` comes from `meaning_test_pairs`; `source` is the name of its file of labelled pairs.
+    Slope and intercept are fitted to `held_out`, from `meaning_test_pairs`; `source` is the name of its file
+    of labelled pairs. The penalty is the smallest one with which at most .2% of random pairs of `comments`,
+    one per line, get a probability above one half.
     """
     OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder, similarity="cosine", long="whole")
@@ -142,28 +145,39 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     pairs = held_out[::2]
     # Without the calibration that the folder may have, the probability is the sigmoid of the head's logit.
     metric.meaning = saved_model.MeaningInfo(info.meaning.head)
-    scores = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs])
-    # The logit of 0 or 1 is infinite.
-    same = scores.on("same").clip(1e-6, 1 - 1e-6)
-    logits = np.log(same / (1 - same))
-    labels = np.array([pair.label for pair in pairs])
-    features = np.stack([logits, -saved_model.distance(scores.values)], axis=1)
-    (slope, penalty), intercept = fit_logistic(features, labels, _RIDGE)
-    # Texts that share little are no more likely to have the same meaning than others.
-    if penalty < 0:
-        (slope, intercept), penalty = fit_platt(logits, labels), 0.0
+    logits = _logits(metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]))
+    slope, intercept = fit_platt(logits, np.array([pair.label for pair in pairs]))
     if round(slope, 5) <= 0:
         raise InputError(
             f"{folder}: its meaning head says the opposite of {source} and the other pairs, or nothing"
         )
+    unlike = _score_random_pairs(metric, comments)
     meaning = replace(
         info.meaning,
         slope=round(slope, 5),
         intercept=round(intercept, 5),
-        penalty=round(penalty, 5),
+        penalty=round(smallest_penalty(slope * _logits(unlike) + intercept, unlike.values), 5),
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))
+
+
+def _logits(scores: Scores) -> Floats:
+    """Return the (n,) logits of the meaning head, from probabilities without calibration."""
+    # The logit of 0 or 1 is infinite.
+    same = scores.on("same").clip(1e-6, 1 - 1e-6)
+    return np.log(same / (1 - same))
+
+
+def smallest_penalty(logits: Floats, cosines: Floats) -> float:
+    """Compute the smallest penalty that leaves enough of n unlike pairs with a negative logit.
+
+    `logits` are calibrated, but without penalty. The penalty cannot help pairs with a high cosine.
+    """
+    distances = saved_model.distance(cosines)
+    needed = np.sort((logits[distances > 0] / distances[distances > 0]).clip(0))
+    alarms = max(0, int(_FALSE_ALARMS * len(logits)) - int(((logits > 0) & (distances == 0)).sum()))
+    return float(needed[-1 - alarms]) if alarms < len(needed) else 0.0
 
 
 if __name__ == "__main__":

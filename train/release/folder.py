@@ -100,7 +100,7 @@ def write_release(release: Release) -> None:
             calibrate(candidate, release.calibrate)
             if release.calibrate_meaning:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
-                calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
+                calibrate_meaning(candidate, pairs, release.calibrate, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
         figures = measure(candidate, config, before)
         if release.held_out:
