@@ -63,6 +63,8 @@ class MeasureConfig:
     """The data sets, and the metrics to compare with."""
 
     rated: tuple[str, ...]  # files of text pairs with human ratings
+    # More such files, which `train.data` cannot fetch; those that are missing are left out.
+    also_rated: tuple[str, ...] = ()
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
     comments_per_language: int  # largest number of comments per programming language for the retrieval
@@ -77,6 +79,11 @@ class MeasureConfig:
     def __post_init__(self) -> None:
         if not self.rated:
             raise InputError("rated must name one or more files")
+
+    @property
+    def all_rated(self) -> list[str]:
+        """The files of both kinds that exist, or must."""
+        return [*self.rated, *(file for file in self.also_rated if Path(file).exists())]
 
 
 def main() -> int:
@@ -99,7 +106,7 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
 
 def _input_files(config: MeasureConfig) -> list[Path]:
     """Return the files that the configuration names, by paths or glob patterns."""
-    patterns = [*config.rated, config.comments, config.unseen_comments, config.test_comments, config.labelled]
+    patterns = [*config.all_rated, config.comments, config.unseen_comments, config.test_comments, config.labelled]
     patterns += [config.items, config.unseen_items]
     names = [name for pattern in patterns if pattern for name in (pattern, *glob(pattern))]  # noqa: PTH207 (Path.glob takes no absolute pattern)
     return [Path(name) for name in names]
@@ -153,10 +160,10 @@ def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None
             if name.startswith(_MODELS) and (parameters := count_parameters(name.partition("=")[2]))
         },
         "baselines": known,
-        "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
+        "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.all_rated},
         "lengths": {
             set_name(Path(file)): found
-            for file in config.rated
+            for file in config.all_rated
             if (found := correlate_lengths(Path(file), metrics))
         },
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
@@ -177,7 +184,7 @@ _BY_METRIC = ("spearman", "lengths", "contrast", "items")  # figures that have r
 
 def _hash_of_data(config: MeasureConfig) -> str:
     """Hash the data on which baselines are measured."""
-    patterns = [*config.rated, *([config.items] if config.items else [])]
+    patterns = [*config.all_rated, *([config.items] if config.items else [])]
     files = [name for pattern in patterns for name in sorted({pattern, *glob(pattern)})]  # noqa: PTH207
     digest = hashlib.sha256(repr(contrast.load()).encode())
     for file in filter(Path.is_file, map(Path, files)):
