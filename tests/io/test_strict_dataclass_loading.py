@@ -22,7 +22,7 @@ def test_all_config_problems_are_reported_together():
         "missing key seed",
         "corpus.sources must be a list, not 'a'",
         "updates must be of type int, not 'many'",
-        "missing key model",
+        "missing key packing",
     ):
         assert part in message
     assert "\n" not in message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from train.release.refresh import (
     CARD,
     FIGURES,
     describe_runs,
+    figures_json,
     read_figures,
     read_sources,
     read_text,
@@ -113,7 +113,7 @@ def write_release(release: Release) -> None:
             figures["seeds"] = {_seed_name(other, run): main_figures(row) for other, row in each.items()}
         if ablations:
             figures["ablations"] = ablations
-        for name, text in {**training, FIGURES: json.dumps(figures, indent=1) + "\n"}.items():
+        for name, text in {**training, FIGURES: figures_json(figures)}.items():
             output_file.write(candidate / name, text)
         output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
 

@@ -106,8 +106,8 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
 
 def _input_files(config: MeasureConfig) -> list[Path]:
     """Return the files that the configuration names, by paths or glob patterns."""
-    patterns = [*config.all_rated, config.comments, config.unseen_comments, config.test_comments, config.labelled]
-    patterns += [config.items, config.unseen_items]
+    patterns = [*config.all_rated, config.comments, config.unseen_comments, config.test_comments]
+    patterns += [config.labelled, config.items, config.unseen_items]
     names = [name for pattern in patterns if pattern for name in (pattern, *glob(pattern))]  # noqa: PTH207 (Path.glob takes no absolute pattern)
     return [Path(name) for name in names]
 
@@ -160,7 +160,9 @@ def measure(model: Path, config: MeasureConfig, before: Mapping[str, Any] | None
             if name.startswith(_MODELS) and (parameters := count_parameters(name.partition("=")[2]))
         },
         "baselines": known,
-        "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.all_rated},
+        "spearman": {
+            set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.all_rated
+        },
         "lengths": {
             set_name(Path(file)): found
             for file in config.all_rated

@@ -80,7 +80,7 @@ def refresh(
         if ablations:
             figures["ablations"] = summarize_ablations(ablations)
         golden_scores.write_golden_scores(model)
-        added[FIGURES] = json.dumps(figures, indent=1) + "\n"
+        added[FIGURES] = figures_json(figures)
     for name, content in added.items():
         folder.write(name, content)
     folder.write(CARD, write_card(read_sources(model, text)))
@@ -94,6 +94,12 @@ def summarize_ablations(file: Path) -> dict[str, dict[str, float]]:
 def read_figures(model: Path) -> dict[str, Any]:
     """Read the figures in a model folder; none if it has no such file."""
     return reading.read_json(model / FIGURES) if (model / FIGURES).exists() else {}
+
+
+def figures_json(figures: dict[str, Any]) -> str:
+    """Format figures as the text of their file, with six decimals."""
+    rounded = json.loads(json.dumps(figures), parse_float=lambda number: round(float(number), 6))
+    return json.dumps(rounded, indent=1) + "\n"
 
 
 def read_text(file: Path) -> str:
