@@ -102,7 +102,8 @@ class SimLLM:
         self.longest = self.model.encoder.config.max_length  # tokens in one input of the model
         if on_long not in embedding.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(embedding.ON_LONG)}")
-        self._pool = get_pooling(self.pooling)
+        # The meaning head knows the cosine of the embeddings with the pooling of the model folder.
+        self._pool, self._head_pool = get_pooling(self.pooling), get_pooling(info.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self.long = long or ("whole" if self.by_token else "sentences")
         if self.long not in sentences.LONG:
@@ -328,7 +329,7 @@ class SimLLM:
                 self._pool,
                 self._similarity,
                 self.head,
-                get_pooling(self.model.info.pooling),
+                self._head_pool,
                 self.meaning,
                 self.prior,
             )

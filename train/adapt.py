@@ -38,7 +38,7 @@ from train.contrastive.meaning_pairs import make_triples, read_items
 from train.corpus import build
 from train.corpus.config import COMMENTS, PAGE, CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
+from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs, score_random_pairs
 from train.release.card import markdown_table
 from train.release.folder import save_rounded
 from train.release.measure import measure_retrieval, read_summaries_and_descriptions
@@ -214,7 +214,7 @@ def _write_model(
 
 
 class _Figures:
-    """What is measured of a model before and after: on held-out comments, and on the included checks."""
+    """Figures of a model, before and after: on held-out comments, and on the included checks."""
 
     def __init__(self, test: Path, comments: Path, items: str | None) -> None:
         self.texts = list(dict.fromkeys(text for _, text in reading.read_lines(test)))
@@ -234,10 +234,7 @@ class _Figures:
             self.searches["descriptions"] = pairs
 
     def __call__(self, metric: SimLLM) -> dict[str, float]:
-        random = np.random.default_rng(_SEED)
-        first = random.integers(len(self.texts), size=_RANDOM_PAIRS)
-        second = (first + random.integers(1, len(self.texts), size=_RANDOM_PAIRS)) % len(self.texts)
-        scores = metric.score([self.texts[i] for i in first], [self.texts[i] for i in second])
+        scores = score_random_pairs(metric, self.texts, _RANDOM_PAIRS)
         values = {
             **{name: measure_retrieval(metric, pairs)["first"] for name, pairs in self.searches.items()},
             "random_mean": scores.mean,

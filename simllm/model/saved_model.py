@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from simllm.array_types import Floats, Floats32
+from simllm.array_types import AnyFloats, Floats, Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
@@ -289,6 +289,17 @@ class MeaningInfo:
         x = self.slope * logits + self.intercept - self.penalty * distance(cosines)
         # 1 / (1 + exp(-x)) would overflow for very negative x.
         return np.exp(-np.logaddexp(0.0, -x))
+
+
+def shift_prior(probabilities: AnyFloats, prior: float, calibrated: float = 0.5) -> Floats:
+    """Convert (n,) probabilities from the share of positive labels that they were calibrated on to another.
+
+    The logit of a probability rises by logit(prior) - logit(calibrated) (Saerens et al., "Adjusting the
+    outputs of a classifier to new a priori probabilities", 2002). Both shares are between 0 and 1.
+    """
+    positive = probabilities * (prior * (1 - calibrated))
+    negative = (1 - probabilities) * ((1 - prior) * calibrated)
+    return np.asarray(positive / (positive + negative), np.float64)
 
 
 SIMILAR = 0.4  # lowest score of similar texts

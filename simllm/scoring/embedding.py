@@ -21,11 +21,10 @@ from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.network import MeaningHead, cosine, of_last_layer
-from simllm.model.saved_model import MeaningInfo
+from simllm.model.saved_model import MeaningInfo, shift_prior
 from simllm.model.tokenizer import Tokenizer
 from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs
-from simllm.stats.calibration import shift_prior
-from simllm.text_cleaning import LONGEST
+from simllm.text_cleaning import LONGEST, SEVERAL_SENTENCES
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
 Windows = list[Ids]  # the windows of one text; usually one window with the whole text
@@ -118,7 +117,7 @@ def tokenize_pairs(tokenizer: Tokenizer, longest: int, on_long: str, texts: Sequ
 
     A divided text is long only if one of its clauses is long, or if it has more than 10,000 characters.
     """
-    clauses = divide_pairs(texts)
+    clauses = divide_pairs(texts) if any(map(SEVERAL_SENTENCES.search, texts)) else {}
     if not clauses:
         return tokenize(tokenizer, texts, longest, on_long)
     pieces = [clauses[i].texts if i in clauses else (text,) for i, text in enumerate(texts)]
@@ -380,7 +379,8 @@ class MeaningScorer:
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
         logits = np.zeros((len(sizes), 2 if self.head.config.graded else 1))
         with torch.inference_mode():
-            for rows in batch_slices([range(sizes[i]) for i in order], self.engine.batch_tokens):
+            batches = list(batch_slices([range(sizes[i]) for i in order], self.engine.batch_tokens))
+            for rows in batches:
                 chosen = order[rows]
                 a, a_mask = _padded([first[i] for i in chosen])
                 b, b_mask = _padded([second[i] for i in chosen])

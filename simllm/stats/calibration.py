@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from simllm.array_types import AnyFloats, Floats
+from simllm.array_types import AnyFloats
 
 _SEED = 12345
 _DRAWS = 20_000
@@ -107,17 +107,6 @@ def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
 
     slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
     return float(slope), float(intercept)
-
-
-def shift_prior(probabilities: AnyFloats, prior: float, calibrated: float = 0.5) -> Floats:
-    """Convert (n,) probabilities from the share of positive labels that they were calibrated on to another.
-
-    The logit of a probability rises by logit(prior) - logit(calibrated) (Saerens et al., "Adjusting the
-    outputs of a classifier to new a priori probabilities", 2002). Both shares are between 0 and 1.
-    """
-    positive = probabilities * (prior * (1 - calibrated))
-    negative = (1 - probabilities) * ((1 - prior) * calibrated)
-    return np.asarray(positive / (positive + negative), np.float64)
 
 
 def brier_score(probabilities: AnyFloats, truth: AnyFloats) -> float:

@@ -30,7 +30,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def metric():
-    return SimLLM()
+    return SimLLM(long="whole")  # as the playground does
 
 
 @pytest.fixture(scope="module")

@@ -166,7 +166,7 @@ class Checks:
             task = PretrainingTask(settings, data, data, self.world)
             batches, _ = task._prepare_batches(0)
             assert not self.on_gpu or all(batch.tokens.is_pinned() for batch in batches)
-            loop.train(settings, task, self.world, stop, "run", log, lambda progress: None)
+            loop.train(settings, task, self.world, stop, "run", log, lambda *_: None)
             return {name: value.cpu() for name, value in task.model.state_dict().items()}
 
         try:

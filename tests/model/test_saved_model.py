@@ -21,7 +21,7 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.metric import default_model
 from simllm.model import network, saved_model
-from simllm.model.saved_model import BLOCK, are_blocks, round_to_blocks, to_blocks
+from simllm.model.saved_model import BLOCK, are_blocks, round_to_blocks, shift_prior, to_blocks
 
 ODD = [
     "",
@@ -334,3 +334,20 @@ def test_sizes_that_blocks_do_not_divide_are_left_alone():
     round_to_blocks(layer)
     assert torch.equal(before, layer.weight)
     assert not are_blocks(np.zeros((3, 5), np.float32), 1)
+
+
+def test_prior_shift_of_known_values():
+    # Odds of 4 are divided by 9 if one pair in ten has the same meaning, not one in two.
+    assert shift_prior(np.array([0.8, 0.5, 0.0, 1.0]), 0.1) == pytest.approx([4 / 13, 0.1, 0, 1])
+    assert shift_prior(np.array([0.3]), 0.9) == pytest.approx([27 / 34])
+    assert shift_prior(np.array([0.2]), 0.5, calibrated=0.2) == pytest.approx([0.5])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_prior_shift_is_monotone_and_can_be_undone(values, prior, other):
+    values = np.sort(np.array(values))
+    shifted = shift_prior(values, prior, other)
+    assert ((shifted >= 0) & (shifted <= 1)).all()
+    assert (np.diff(shifted) >= 0).all()
+    assert shift_prior(shifted, other, prior) == pytest.approx(values, abs=1e-6)
+    assert shift_prior(values, prior, prior).tolist() == pytest.approx(values.tolist(), abs=1e-12)

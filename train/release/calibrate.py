@@ -68,7 +68,7 @@ def calibrate(folder: Path, comments: Path) -> None:
     """Fit the score scale of a model to held-out comments, one per line, and write it into the folder."""
     OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
-    random = _score_random_pairs(metric, comments).values
+    random = score_random_pairs(metric, _read_different(comments)).values
     # A thousandth of the random pairs between two neighbouring values.
     quantiles = np.quantile(random, np.linspace(0, 1, 1001)).round(5).tolist()
     calibration = ScoreScale(tuple(quantiles), f"{_PAIRS:,} random pairs of {comments.name}")
@@ -76,24 +76,28 @@ def calibrate(folder: Path, comments: Path) -> None:
     OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(info))
 
 
-def _score_random_pairs(metric: SimLLM, comments: Path) -> Scores:
-    """Score 10,000 random pairs of different lines of a file."""
-    texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
+def score_random_pairs(metric: SimLLM, texts: Sequence[str], number: int = _PAIRS) -> Scores:
+    """Score random pairs of different texts; `texts` has no repetitions."""
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
-    first = random.integers(len(texts), size=_PAIRS)
+    first = random.integers(len(texts), size=number)
     # A shift by 1 to n - 1 never pairs a text with itself.
-    second = (first + random.integers(1, len(texts), size=_PAIRS)) % len(texts)
+    second = (first + random.integers(1, len(texts), size=number)) % len(texts)
     return metric.score([texts[i] for i in first], [texts[i] for i in second])
+
+
+def _read_different(comments: Path) -> list[str]:
+    """Read the different lines of a file."""
+    return list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
 
 
 def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs in random order, half of them with the same meaning.
 
-    They come from `labelled`, the output of `train.data.hold_out_pairs` (None: none); from the lines of
-    `comments`, of which rules make as many pairs, and chance half as many; and from the meaning items (None:
-    none), four of each.
+    `labelled` is the output of `train.data.hold_out_pairs`, or None. Rules make as many pairs again from the
+    lines of `comments`, and half as many pairs of lines are drawn at random. Each meaning item of the files
+    `items`, if there are any, gives four pairs.
     """
     random = np.random.default_rng(_SEED)
     pairs = []
@@ -106,7 +110,7 @@ def meaning_test_pairs(comments: Path, labelled: Path | None, items: str | None)
         is_same = label == "same" or (label == "entailment" and name == "breaking_nli")
         if is_same or label != "entailment":
             pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
-    texts = list(dict.fromkeys(line for _, line in reading.read_lines(comments)))
+    texts = _read_different(comments)
     rules, made = RuleMadePairs(texts, lexicon.load()), len(pairs) or _RULE_MADE
     pairs += [rules.draw(random) for _ in range(made)]
     # Comments that have nothing to do with each other: the easy pairs, which must not get high probabilities.
@@ -151,7 +155,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], comments: P
         raise InputError(
             f"{folder}: its meaning head says the opposite of {source} and the other pairs, or nothing"
         )
-    unlike = _score_random_pairs(metric, comments)
+    unlike = score_random_pairs(metric, _read_different(comments))
     meaning = replace(
         info.meaning,
         slope=round(slope, 5),

@@ -39,7 +39,7 @@ _TAGS = ["sentence-similarity", "sentence-transformers", "code-summarization", "
 
 @dataclass(frozen=True)
 class CardSources:
-    """What a card is made from.
+    """Sources of a card.
 
     Attributes:
         model: The model folder, without the files below.

@@ -38,16 +38,17 @@ from simllm.io import output_file, reading, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.interface import Metric, pair_scores
+from simllm.model.saved_model import shift_prior
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
 from simllm.scoring.scores import OUTPUTS, SIMILAR, Scores
-from simllm.stats.calibration import calibration_errors, reliability, shift_prior
+from simllm.stats.calibration import calibration_errors, reliability
 from simllm.stats.classification import auc_with_covariance
 from simllm.stats.correlation import rank_correlations
 from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
 from train.corpus.comments import first_sentence
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.calibrate import meaning_test_pairs
+from train.release.calibrate import meaning_test_pairs, score_random_pairs
 from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
 
@@ -468,10 +469,7 @@ def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[s
 
     With a meaning head, "same_above" has the shares of pairs whose probability is above some thresholds.
     """
-    a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
-    # Pairs of a text with itself are dropped, not replaced.
-    different = a != b
-    scores = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]])
+    scores = score_random_pairs(metric, texts, number)
     quantiles = np.quantile(scores.values, [0.05, 0.5, 0.95]).tolist()
     figures: dict[str, Any] = {"pairs": len(scores.values), "mean": scores.mean}
     figures |= dict(zip(("p5", "median", "p95"), quantiles, strict=True))

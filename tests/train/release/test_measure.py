@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import pytest
 import yaml
 from safetensors.numpy import load_file
@@ -19,6 +18,7 @@ from train.contrastive.meaning_pairs import read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.release import card
 from train.release import measure as measure_
+from train.release.calibrate import score_random_pairs
 from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
 
@@ -79,10 +79,17 @@ def test_false_alarms_of_the_head_on_random_pairs(head_folder, comments):
     metric = SimLLM(head_folder)
     texts = sorted(set(comments[:100]))
     found = measure_._score_random_pairs(metric, texts, 200)
-    a, b = np.random.default_rng(1).integers(len(texts), size=(2, 200))
-    same = metric.score([texts[i] for i in a[a != b]], [texts[i] for i in b[a != b]]).same
-    assert found["pairs"] == len(same)
-    assert found["same_above"]["0.5"] == pytest.approx((same > 0.5).mean())
+    scores = score_random_pairs(metric, texts, 200)
+    assert found["pairs"] == 200
+    assert found["mean"] == pytest.approx(scores.values.mean())
+    assert found["same_above"]["0.5"] == pytest.approx((scores.same > 0.5).mean())
+
+
+def test_no_text_is_paired_with_itself(head_folder):
+    texts = ["opens the file", "adds two lists"]
+    metric = SimLLM(head_folder)
+    (expected,) = metric.score(texts[:1], texts[1:]).values
+    assert score_random_pairs(metric, texts, 50).values == pytest.approx([expected] * 50)
 
 
 def test_examples_have_the_scores_of_both_outputs(model_folder, head_folder):
