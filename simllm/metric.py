@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, overload
 
 import numpy as np
@@ -20,6 +20,7 @@ from simllm.model.engines import MODES, Engine, default_device, prepare_module, 
 from simllm.model.network import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
 from simllm.scoring import embedding, sentences, token_matching
+from simllm.scoring.code import CodeReader, choose_against, code_pairs
 from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer, PairScorer, Tokenized
 from simllm.scoring.scores import (
     CHUNK,
@@ -135,13 +136,19 @@ class SimLLM:
         return cls(folder, **options)
 
     @overload
-    def score(self, candidates: Sequence[Example]) -> Scores: ...
+    def score(self, candidates: Sequence[Example], *, against: str | None = None) -> Scores: ...
 
     @overload
     def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores: ...
 
-    def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
-        """Score each candidate against the reference at the same index.
+    def score(
+        self,
+        candidates: Sequence[Any],
+        references: Sequence[str] | None = None,
+        *,
+        against: str | None = None,
+    ) -> Scores:
+        """Score each candidate against the reference at the same index, or against the code it describes.
 
         The score of a pair does not depend on the other pairs, and stays the same if candidate and reference
         are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). There are exceptions:
@@ -155,15 +162,23 @@ class SimLLM:
         text, its pair scores 1 if the original texts are equal up to white space, otherwise 0.
 
         Args:
-            candidates: n texts. Or n `Example` objects, each with a candidate and its reference.
+            candidates: n texts. Or n `Example` objects, each with a candidate and its reference or source.
             references: n texts; None if `candidates` are `Example` objects.
+            against: `reference`, `code` (the sources of the examples) or `both`. By default `reference`, or
+                `code` if no example has a reference.
 
         Raises:
             TypeError: An argument is not a list of texts or of examples.
-            InputError: The numbers of candidates and references differ.
+            InputError: The numbers of candidates and references differ, or an example lacks the reference or
+                source that it is scored against.
         """
         if references is None:
+            against = choose_against(candidates, against)
+            if against != "reference":
+                return self._score_with_code(candidates, against)
             candidates, references = candidates_and_references(candidates)
+        elif against not in (None, "reference"):
+            raise InputError(f"against {against!r}: expected a list of examples with sources")
         candidates, references = text_list("candidates", candidates), text_list("references", references)
         if len(candidates) != len(references):
             raise InputError(f"{len(candidates)} candidates but {len(references)} references")
@@ -180,6 +195,30 @@ class SimLLM:
         for message in scores.warnings:
             warnings.warn(message, stacklevel=2)
         return scores
+
+    def _score_with_code(self, examples: Sequence[Example], against: str) -> Scores:
+        """Score n candidates against the code in their examples, or against both code and reference."""
+        fit = self.code_reader.score(code_pairs(examples))
+        for message in fit.warnings:
+            warnings.warn(message, stacklevel=3)
+        scores = replace(
+            self.no_scores,
+            values=fit.values,
+            empty=fit.empty,
+            truncated=fit.truncated,
+            signature=self.signature_against(against),
+            calibration=None,
+            same=None,
+            graded=None,
+            warnings=fit.warnings,
+            fits=fit.fits,
+        )
+        if against == "code":
+            return scores
+        other = self.score(*candidates_and_references(examples))
+        values = self.code_reader.combine(other.values, fit)
+        found = (*other.warnings, *fit.warnings)
+        return replace(scores, values=values, same=other.same, graded=other.graded, warnings=found)
 
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator, in constant memory.
@@ -268,6 +307,10 @@ class SimLLM:
         """Text that names everything that can change a score: `key:value` pairs joined by `|`."""
         return self._signature(self.frequencies)
 
+    def signature_against(self, against: str) -> str:
+        """Build the signature of scores against `code` or `both`."""
+        return f"{self.signature}|against:{against}|reader:{self.code_reader.signature}"
+
     def variant_signature(self, pooling: str, similarity: str) -> str:
         """Build the signature that this metric would have with another pooling and similarity."""
         return self._signature(self.frequencies, pooling, similarity)
@@ -346,6 +389,11 @@ class SimLLM:
         return Scores(
             np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same, graded, prior=self.prior
         )
+
+    @cached_property
+    def code_reader(self) -> CodeReader:
+        """Scorer of pairs of code and summary."""
+        return CodeReader(self.model.tokenizer, self.engine, self._head_pool, self.on_long)
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"

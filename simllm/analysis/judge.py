@@ -198,7 +198,7 @@ def cascade(
         InputError: The model has no meaning head, which computes `same`.
         LostReplyError: The endpoint stopped answering. The next call asks for the missing replies.
     """
-    scores = metric.score([one.candidate for one in examples], [one.reference for one in examples])
+    scores = metric.score(examples, against="reference")
     if scores.same is None:
         raise InputError("the model folder has no meaning head, which a cascade needs")
     same = np.asarray(scores.same, np.float64)

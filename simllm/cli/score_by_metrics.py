@@ -124,7 +124,7 @@ def _read(options: Options, source: PairSource, chosen: Sequence[str]) -> _Read:
         read_items(options.jsonl, CodeFields(*names), options.language, needs_source, options.as_published)
     )
     return _Read(
-        [PairWithId(item.example.candidate, item.example.reference, item.id) for item in items],
+        [PairWithId(item.example.candidate, item.example.reference or "", item.id) for item in items],
         [item.example for item in items],
         describe_replies(items),
     )

@@ -283,6 +283,10 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
         scores = _score_code(metric, rated)
     elif registry.is_judge(metric.name):
         scores = metric.score(rated.examples()).values
+    elif registry.needs_source(metric.name):
+        if not rated.sources:
+            raise UnavailableError(f'some pairs of {rated.name} have no text under "code" or "source"')
+        scores = metric.score(rated.examples()).values
     else:
         cleaned = clean_ratings(rated)
         scores = pair_scores(metric, cleaned.candidates, cleaned.references)

@@ -99,8 +99,8 @@ class Ratings:
             each candidate. A property is left out if a pair in the file lacks it.
         columns: Scores by other metrics, if the file has any: a dict from the metric's name to (n,) scores;
             NaN if a pair has no score.
-        sources: For each pair, the code before it was edited; candidate and reference are two edited
-            versions. Only metrics of code edits need it. Empty if a pair lacks it.
+        sources: For each pair, the code before it was edited, or the code that the texts describe. Empty if
+            a pair lacks it.
     """
 
     name: str
@@ -256,8 +256,9 @@ def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) ->
 
 
 def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the source of each row; an empty list if a row lacks its source."""
-    sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
+    """Return the source or code of each row; an empty list if a row lacks both."""
+    found = (row.get("code", row.get("source")) for _, row in rows)
+    sources = [source for source in found if isinstance(source, str)]
     return sources if len(sources) == len(rows) else []
 
 

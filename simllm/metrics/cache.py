@@ -18,7 +18,7 @@ import numpy as np
 import simllm
 from simllm.errors import InputError
 from simllm.io import output_file
-from simllm.metrics.interface import Example, Metric, PlainScores, candidates_and_references
+from simllm.metrics.interface import Example, Metric, PlainScores, check_examples
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CachedMetric:
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples, or load their scores from the cache."""
-        candidates_and_references(examples)  # for its TypeError
+        check_examples(examples)
         pinned = [self.signature, _code_version(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
         with contextlib.suppress(

@@ -26,13 +26,14 @@ class Example:
 
     Attributes:
         candidate: The text or code to judge.
-        reference: The text or code to which the candidate is compared.
-        source: The code before it was edited; only metrics of edits need the source.
+        reference: The text or code to which the candidate is compared; None if there is none, which only a
+            few metrics accept.
+        source: The code before it was edited, or the code that the candidate describes.
         language: The programming language of the code, such as "java"; None for texts.
     """
 
     candidate: str
-    reference: str
+    reference: str | None
     source: str | None = None
     language: str | None = None
 
@@ -115,16 +116,26 @@ class FunctionMetric:
         return PlainScores(values, self.signature, found)
 
 
+def check_examples(examples: Sequence[Example]) -> None:
+    """Raise TypeError if an item is not an `Example`."""
+    for index, example in enumerate(examples):
+        if not isinstance(example, Example):
+            raise TypeError(f"examples[{index}]: expected an Example, got {type(example).__name__}")
+
+
 def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
     """Split n examples into a list of n candidates and a list of n references.
 
     Raises:
         TypeError: An item of `examples` is not an `Example`.
+        InputError: An example has no reference.
     """
-    for index, example in enumerate(examples):
-        if not isinstance(example, Example):
-            raise TypeError(f"examples[{index}]: expected an Example, got {type(example).__name__}")
-    return [example.candidate for example in examples], [example.reference for example in examples]
+    check_examples(examples)
+    references = [example.reference for example in examples if example.reference is not None]
+    if len(references) < len(examples):
+        first = next(index for index, example in enumerate(examples) if example.reference is None)
+        raise InputError(f"examples[{first}]: has no reference, which the metric needs")
+    return [example.candidate for example in examples], references
 
 
 def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:

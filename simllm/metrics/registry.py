@@ -28,12 +28,14 @@ from simllm.metrics.table import METRICS, MetricSpec
 from simllm.metrics.text.readable_texts import POLICY
 
 GROUP = "simllm.metrics"  # group of entry points
-_LEARNED = ("simllm", "simllm-same", "simllm-graded")  # metrics that use the model of `load`
+# Metrics that use the model of `load`.
+_LEARNED = dict.fromkeys(("simllm", "simllm-same", "simllm-graded"), MetricSpec(""))
+_LEARNED |= dict.fromkeys(("simllm-code", "simllm-both"), MetricSpec("", needs_source=True))
 BUILT_IN = ("simllm", "simllm-same", *table.TEXT)
 # Metrics for code; `names` leaves them out, because they do not score texts.
 CODE = tuple(table.CODE)
 _COLUMN = "column"
-_OTHER = MetricSpec("")  # of the learned metric, of columns, and of metrics of other packages
+_OTHER = MetricSpec("")  # of columns, and of metrics of other packages
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class MetricName:
     @property
     def spec(self) -> MetricSpec:
         """The row of the table; an empty row for metrics of other packages."""
-        return METRICS.get(self.kind, _OTHER)
+        return (METRICS | _LEARNED).get(self.kind, _OTHER)
 
 
 def parse(name: str) -> MetricName:
@@ -144,10 +146,11 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric by its name.
 
     Args:
-        name: `name` or `name=argument`, such as `bleu` or `word-vectors=CORPUS`. Three names are special.
+        name: `name` or `name=argument`, such as `bleu` or `word-vectors=CORPUS`. Some names are special.
             `simllm=FOLDER` is the learned metric with the model in FOLDER. `simllm-same` is the learned
-            metric's probability that two texts have the same meaning. `column=NAME` is a placeholder for
-            scores that are stored in a column of a file with human ratings.
+            metric's probability that two texts have the same meaning. `simllm-code` scores a text against
+            the code that it describes, and `simllm-both` against code and reference. `column=NAME` is a
+            placeholder for scores that are stored in a column of a file with human ratings.
         model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
             package.
 
@@ -172,6 +175,9 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         # Imported by name, because `simllm.metric` imports this package.
         learned = import_module("simllm.metric").SimLLM(parsed.argument or model)
         output = parsed.kind.removeprefix("simllm").removeprefix("-")
+        if parsed.spec.needs_source:
+            signature = learned.signature_against(output)
+            return CachedMetric(_LearnedMetric(name, signature, learned, against=output))
         return head_metric(name, learned, output) if output else model_metric(name, learned)
     metric: Metric = _entry_points()[parsed.kind].load()(parsed.argument)
     return metric
@@ -250,15 +256,16 @@ def model_metric(name: str, learned: Metric) -> Metric:
 
 @dataclass(frozen=True)
 class _LearnedMetric:
-    """The learned metric under the name of the registry, with one of its two scores."""
+    """The learned metric under the name of the registry, with one of its scores."""
 
     name: str
     signature: str
     learned: Any
     scale: str = ""
+    against: str = "reference"
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        scores = self.learned.score(examples)
+        scores = self.learned.score(examples, against=self.against)
         values = scores.on(self.scale) if self.scale else scores.values
         return PlainScores(values, self.signature, getattr(scores, "warnings", ()))
 

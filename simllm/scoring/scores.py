@@ -55,6 +55,8 @@ class Scores:
         graded: (n,) similarities from 0 to 1 as people grade them; None if the model cannot estimate them.
         warnings: What changes how the scores are read, such as the number of truncated texts.
         prior: The expected share of pairs with the same meaning, on which `same` depends.
+        fits: (n,) probabilities that the candidates fit their code; None if they were not scored against
+            code, or the model cannot estimate them.
     """
 
     values: NDArray[np.float64]
@@ -68,6 +70,7 @@ class Scores:
     graded: NDArray[np.float64] | None = None
     warnings: tuple[str, ...] = ()
     prior: float = EVEN
+    fits: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:

@@ -347,7 +347,7 @@ def inserted_lines(example: Example) -> int:
     source, reference = (
         # Lines that differ only in white space are equal then, so that the diff leaves them out.
         [_SPACE.sub("", line) for line in text.splitlines()]
-        for text in (example.source or "", example.reference)
+        for text in (example.source or "", example.reference or "")
     )
     return sum(line.startswith("+") and line != "+" for line in line_edit(source, reference))
 

@@ -184,7 +184,7 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
     """Find the 500 n-grams of each language that are most frequent in the references of the examples."""
     references: dict[str, list[str]] = {}
     # A reference counts once, even if many candidates for the same source are compared with it.
-    found = dict.fromkeys((each.language or "", each.source, each.reference) for each in examples)
+    found = dict.fromkeys((each.language or "", each.source, each.reference or "") for each in examples)
     for language, _, reference in found:
         references.setdefault(language, []).append(reference)
     return {language: _shared_of_texts(tuple(texts), language) for language, texts in references.items()}

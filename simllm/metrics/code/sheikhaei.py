@@ -67,7 +67,7 @@ def code_of_reply(reply: str, language: str) -> str:
 
 def exact_match(example: Example) -> float:
     """Return 1 if candidate and reference are equal without comments, imports and white space, else 0."""
-    candidate, reference = _stripped(example.candidate, example.reference, example.language)
+    candidate, reference = _stripped(example.candidate, example.reference or "", example.language)
     # The published code formats Python with black. `ast.unparse` is equivalent here, because white space is
     # removed.
     return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
@@ -75,12 +75,12 @@ def exact_match(example: Example) -> float:
 
 def whole_score(example: Example, score: TextScore) -> float:
     """Score the whole candidate against the whole reference, both without comments and imports."""
-    return score(*_stripped(example.candidate, example.reference, example.language))
+    return score(*_stripped(example.candidate, example.reference or "", example.language))
 
 
 def edit_score(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines."""
-    texts = (_edit(example, example.candidate), _edit(example, example.reference))
+    texts = (_edit(example, example.candidate), _edit(example, example.reference or ""))
     return score(*_stripped(*texts, example.language))
 
 
@@ -203,7 +203,7 @@ def load(kind: str) -> CodeScorer:
     def compute(examples: Sequence[Example]) -> list[float]:
         by_language: dict[str | None, list[str]] = {}
         for example in examples:
-            by_language.setdefault(example.language, []).append(example.reference)
+            by_language.setdefault(example.language, []).append(example.reference or "")
         shared = {language: shared_characters(texts) for language, texts in by_language.items()}
         return [compare(one, partial(crystal_bleu, shared=shared[one.language])) for one in examples]
 

@@ -47,7 +47,7 @@ class Edits:
 @lru_cache(_CACHED)
 def _whole(example: Example) -> Lines:
     """Return the lines of the normal forms of an example's candidate and reference."""
-    candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
+    candidate, reference = normal_forms([example.candidate, example.reference or ""], example.language or "")
     return candidate, reference
 
 
@@ -57,7 +57,7 @@ def edits(example: Example) -> Edits:
     whole = _whole(example)
     # Equal normal forms must have equal edits, even if the source does not parse, so that layout counts.
     own = example.reference if whole[0] == whole[1] else example.candidate
-    texts = [example.source or "", own, example.reference]
+    texts = [example.source or "", own or "", example.reference or ""]
     source, candidate, reference = normal_forms(texts, example.language or "")
     no_code = bool(reference) and not candidate
     return Edits(line_edit(source, candidate), line_edit(source, reference), no_code)
