@@ -10,10 +10,16 @@ from types import FrameType
 
 # Nothing else is imported here: an interrupt during the imports of a command must be one line, too.
 
-# By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
-# saves no time, because texts of similar length share a shape. The limit holds for the whole process, so
-# the command sets it, not the library.
-_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+# These settings hold for the whole process, so the command makes them, not the library.
+_SETTINGS = {
+    # By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
+    # saves no time, because texts of similar length share a shape.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
+    "LRU_CACHE_CAPACITY": "16",
+    # By default, a thread that waits for others keeps its processor. If other programs run, this makes
+    # scoring several times slower.
+    "OMP_WAIT_POLICY": "passive",
+}
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MOST_SECONDS_TO_UNWIND = 10
 
@@ -41,8 +47,8 @@ def run() -> int:
         from simllm.cli.main import main, prepare_streams
 
         prepare_streams()
-        for cache in _KERNEL_CACHES:
-            os.environ.setdefault(cache, "16")
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
         status = main()
     except KeyboardInterrupt:
         if sys.stderr is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from multiprocessing import parent_process
 from typing import TypeVar
 
 import torch
@@ -32,6 +34,24 @@ def usable_device(device: str) -> str:
         usable = "cpu or cuda" if torch.cuda.is_available() else "cpu"
         raise InputError(f"device {device!r}: cannot be used ({reason}); expected {usable}") from None
     return device
+
+
+def _compute_with_one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+# A forked child has none of its parent's threads, for which PyTorch would wait forever.
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_compute_with_one_thread)
+
+
+@cache
+def _share_processors() -> None:
+    """Compute with one thread in a worker of `multiprocessing`, unless OMP_NUM_THREADS is set."""
+    # By default, each worker would have a thread for each processor; on a busy machine, that is many times
+    # slower, because a waiting thread keeps its processor.
+    if parent_process() and "OMP_NUM_THREADS" not in os.environ:
+        _compute_with_one_thread()
 
 
 CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
@@ -181,6 +201,7 @@ class Engine:
         if mode not in MODES:
             raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
         self.device = next(encoder.parameters()).device
+        self._process = os.getpid()
         self.encoder = prepare_module(encoder, mode)
         self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention
 
@@ -191,4 +212,11 @@ class Engine:
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
         """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""
+        if self.device.type == "cpu":
+            _share_processors()  # not earlier: a module that a new worker imports may have made the engine
+        elif os.getpid() != self._process:
+            raise InputError(
+                f"the model is on {self.device}, which a forked process cannot use; "
+                'start processes with the method "spawn", or use device="cpu"'
+            )
         return self.encoder(tokens, mask, self.attention, last_layers)

@@ -1,13 +1,18 @@
 """Modes of the engine: scores that agree, and operators that equal those of PyTorch."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from simllm import InputError, SimLLM
-from simllm.model import engines
+from simllm.model import engines, saved_model
 from simllm.model.engines import fast_attention, short_softmax
 from simllm.model.network import attention
+from tests.conftest import ROOT
 
 
 def test_scores_of_all_modes_agree(comments):
@@ -78,3 +83,92 @@ def test_probing_private_operators_leaves_the_random_state_unchanged():
     state = torch.get_rng_state()
     engines.can_pack(torch.float32)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+# Scores with two threads; without the hook of the engine, a forked process would wait forever for the second.
+IN_WORKERS = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import joblib
+import torch
+
+from simllm import SimLLM
+
+texts = [f"opens the file {i} and reads its lines" for i in range(60)]
+pairs = texts, texts[::-1]
+metric = SimLLM(FOLDER)
+
+
+def score(fresh):
+    scores = (SimLLM(FOLDER) if fresh else metric).score(*pairs)
+    return scores.values.tolist(), torch.get_num_threads()
+
+
+def datasets_score(rows):
+    return {"score": metric.score(rows["a"], rows["b"]).values}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    expected = metric.score(*pairs).values.tolist()
+    CHECK
+"""
+POOL = """
+    with ProcessPoolExecutor(2, multiprocessing.get_context(METHOD)) as pool:
+        assert list(pool.map(score, [False, True, False])) == [(expected, THREADS)] * 3
+"""
+JOBLIB = """
+    work = joblib.delayed(score)
+    found = joblib.Parallel(2, backend="multiprocessing")(work(fresh) for fresh in (False, True, False))
+    assert found == [(expected, 1)] * 3
+"""
+DATASETS = """
+    from datasets import Dataset
+
+    rows = Dataset.from_dict({"a": pairs[0], "b": pairs[1]})
+    scored = rows.map(datasets_score, batched=True, batch_size=30, num_proc=2)
+    assert scored.num_rows == 60
+    assert max(abs(a - b) for a, b in zip(scored["score"], expected)) < 1e-6
+"""
+
+
+def run_program(folder, model_folder, check, method="fork", threads=1, **environment):
+    """Run `IN_WORKERS` with one of the checks above, in a process of its own."""
+    text = IN_WORKERS.replace("    CHECK", check).replace("FOLDER", repr(str(model_folder)))
+    program = folder / "program.py"
+    program.write_text(text.replace("METHOD", repr(method)).replace("THREADS", str(threads)))
+    inherited = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    environment = inherited | {"HF_HOME": str(folder), "PYTHONPATH": str(ROOT)} | environment
+    subprocess.run([sys.executable, program], env=environment, check=True, timeout=120)
+
+
+def test_forked_workers_score_with_one_thread(model_folder, tmp_path):
+    run_program(tmp_path, model_folder, POOL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [JOBLIB, DATASETS], ids=["joblib", "datasets"])
+def test_forked_workers_of_libraries_score_with_one_thread(model_folder, tmp_path, check):
+    run_program(tmp_path, model_folder, check)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_workers_score_with_one_thread_unless_the_user_sets_a_number(model_folder, tmp_path, method):
+    run_program(tmp_path, model_folder, POOL, method)
+    run_program(tmp_path, model_folder, POOL, method, threads=2, OMP_NUM_THREADS="2")
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_forked_processes_refuse_a_model_on_a_gpu(model_folder):
+    # PyTorch's device without data stands for a GPU: nothing is computed before the check.
+    engine = engines.Engine(saved_model.load(model_folder).encoder.to("meta"))
+    child = os.fork()
+    if child == 0:
+        try:
+            engine(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, 1, dtype=torch.bool))
+        except InputError as error:
+            os._exit(7 if "which a forked process cannot use" in str(error) else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
