@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,9 @@ class Ratings:
         return list(map(Example, self.candidates, self.references, sources, languages))
 
 
-def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
+def load(
+    file: Path, fields: Sequence[str] = (), leave_out: Mapping[str, Sequence[str]] | None = None
+) -> Ratings:
     """Load rated pairs from a file.
 
     Args:
@@ -148,13 +150,18 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
             they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
             If a line has the key `a` but no `reference`, the default is `a`, `b` and `score`.
+        leave_out: Values by key; lines that have one of them are left out.
 
     Raises:
         InputError: The file cannot be read, a line is not JSON, lacks a key or has a wrong value, there are
             fewer than 3 pairs, or all ratings are equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
-    rows = list(read_rows(file) if is_table else reading.objects(file))
+    rows = [
+        (where, row)
+        for where, row in (read_rows(file) if is_table else reading.objects(file))
+        if not any(row.get(name) in values for name, values in (leave_out or {}).items())
+    ]
     # For each row, because a file may mix lines with different keys.
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:

@@ -163,7 +163,7 @@ class RatedSource:
         rows = [
             (clean(a), clean(b), rating, number)
             for number, file in enumerate(file for source in config.sources for file in match_files(source))
-            for read in (ratings.load(file, config.fields),)
+            for read in (ratings.load(file, config.fields, config.leave_out),)
             for a, b, rating in zip(read.references, read.candidates, read.values.tolist(), strict=True)
         ]
         self.rows = [row for row in rows if row[0] not in excluded and row[1] not in excluded]

@@ -57,6 +57,8 @@ class RatedPairsConfig:
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
     fields: tuple[str, ...]  # fields of the two texts and of the rating
+    # Values that a field must not have.
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     pairs: int  # number of pairs per update
     weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
 
@@ -136,6 +138,8 @@ class GradedSourceConfig:
     source: str  # file or glob pattern of JSON lines
     share: float  # share of the graded pairs in an update that come from this source
     fields: tuple[str, ...]  # fields of the two texts and of the grade
+    # Values that a field must not have.
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     scale: tuple[float, ...] = (0.0, 1.0)  # the grades that become 0 and 1; others are clipped
 
     def __post_init__(self) -> None:

@@ -213,7 +213,7 @@ class GradedPairs:
 
     def __init__(self, config: GradedSourceConfig, excluded: ExcludedTexts) -> None:
         low, high = config.scale
-        read = [ratings.load(file, config.fields) for file in match_files(config.source)]
+        read = [ratings.load(file, config.fields, config.leave_out) for file in match_files(config.source)]
         pairs = [
             MeaningPair(clean(a), clean(b), float(np.clip((grade - low) / (high - low), 0, 1)))
             for each in read
