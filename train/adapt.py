@@ -31,6 +31,7 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from train.contrastive.batches import drop_words
 from train.contrastive.config import ContrastiveConfig
@@ -58,6 +59,7 @@ _EPOCHS, _UPDATES = 2, (100, 2000)  # over the comments; fewest and most updates
 _RANDOM_PAIRS, _SEARCHED = 2000, 2000  # pairs; held-out comments among which one is to be found
 _DROPPED = 0.4  # share of the words of a rewording; whole rewordings are too easy to find
 _FEWEST_DESCRIPTIONS = 20
+_GRADED, _GRADED_PAIRS = 2000, 24  # comments with a grade; graded pairs per update
 _LOST = 0.02  # a larger loss in an included check is a warning
 _SEED = 1
 
@@ -123,6 +125,9 @@ def adapt(
         )
     dev, test = _halve(corpus / build.TEST, out / "held-out")
     paths = _paths(start, model, out, dev)
+    if start.head and start.head.config.graded:
+        graded = _grade(SimLLM(model, long="whole"), corpus / build.TRAIN, out / "graded")
+        paths |= {"meaning.graded": [graded], "meaning.graded_pairs": _GRADED_PAIRS}
     paths |= _schedule(_load(config, overrides, paths), counts["train"])
     command = [f"{key}={json.dumps(value)}" for key, value in paths.items()]
     status = signals.run_forwarding_signals(
@@ -171,6 +176,26 @@ def _paths(start: SavedModel, model: Path, out: Path, dev: Path) -> dict[str, An
         "dev_comments": str(dev),
         **(head if start.head else {"meaning": None}),
     }
+
+
+def _grade(start: SimLLM, comments: Path, folder: Path) -> dict[str, Any]:
+    """Write pairs of comments with the graded similarity of the start model, and return them as a source.
+
+    Nobody has graded the user's comments: the adapted head keeps its graded output by imitating the old one.
+    """
+    texts = [text for _, text in reading.read_lines(comments)][:_GRADED]
+    words, random = lexicon.load(), np.random.default_rng(_SEED)
+    pairs = []
+    for text, other in zip(texts, random.permutation(len(texts)), strict=True):
+        changed = change(text, words, random)
+        variants = (reword(text, words, random), *([changed[1]] if changed else []), texts[other])
+        pairs += [(text, variant) for variant in variants]
+    grades = start.score([b for _, b in pairs], [a for a, _ in pairs]).on("graded")
+    rows = [{"a": a, "b": b, "score": float(grade)} for (a, b), grade in zip(pairs, grades, strict=True)]
+    written = OutputFolder(folder, "graded pairs of comments")
+    written.own()
+    written.write("pairs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return {"source": str(folder / "pairs.jsonl"), "fields": ["a", "b", "score"], "share": 1.0}
 
 
 def _schedule(config: ContrastiveConfig, comments: int) -> dict[str, Any]:

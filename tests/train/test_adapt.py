@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from simllm import SimLLM
@@ -82,6 +83,18 @@ def test_a_model_without_a_head_is_adapted_without_one(call, mine, command, mode
     done = call(adapt, mine, "--out", tmp_path / "adapted", *kept)
     assert done.returncode == 0, done.stderr
     assert SimLLM(tmp_path / "adapted" / "model").score(["a b"], ["a c"]).same is None
+
+
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_an_adapted_head_keeps_its_graded_output(call, mine, command, graded_folder, tmp_path):
+    command[1] = graded_folder
+    done = call(adapt, mine, "--out", tmp_path / "adapted", *command)
+    assert done.returncode == 0, done.stderr
+    texts = mine.read_text().splitlines()[:100]
+    before = SimLLM(graded_folder).score(texts, texts[::-1]).graded
+    after = SimLLM(tmp_path / "adapted" / "model").score(texts, texts[::-1]).graded
+    assert before.std() > 0.05  # so that the next line tells something
+    assert np.corrcoef(before, after)[0, 1] > 0.9
 
 
 def test_bad_input_gives_one_line(call, mine, command, tmp_path):
