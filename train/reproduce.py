@@ -27,8 +27,8 @@ from train.runtime.command import make_parser, run_command
 from train.runtime.config import data_root
 
 # The data sets that the configurations of the recipe name.
-_SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
-_SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
+_SETS = "emse_deepcom misc_nl general code_paraphrases word_pairs breaking_nli counterfactual_nli".split()
+_SETS += "snli_dev paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
 # The new model starts from weights of the second.
 _TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")

@@ -165,6 +165,45 @@ _MOST = 5  # descriptions of one command that are paired with each other
 _LONGEST_OF_PAIRS = 120  # characters of a command in the name of its group
 
 
+def headlines(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the headlines of at least four words of "A Million News Headlines", the second column."""
+    for file in files:
+        # The last line of the copy is cut.
+        for line in file.lines()[1:-1]:
+            _, _, headline = line.partition(",")
+            if headline.strip().count(" ") >= 3:
+                yield {"text": headline.strip()}
+
+
+# Tokens of WikiSplit are separated by spaces.
+_DETACHED = [
+    (r"''", '"'),
+    (r"\s+([,.;:!?)\]'%])", r"\1"),
+    (r"([(\[])\s+", r"\1"),
+    (r'"\s*([^"]*?)\s*"', r'"\1"'),
+]
+
+
+def split_sentences(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the sentences of WikiSplit, and the two simpler ones of each, of 5 to 50 words."""
+    for file in files:
+        for whole, parts in file.columns():
+            for text in (whole, *parts.split("<::::>")):
+                for pattern, joined in _DETACHED:
+                    text = re.sub(pattern, joined, text)
+                text = " ".join(text.split())
+                if 4 <= text.count(" ") < 50:
+                    yield {"text": text}
+
+
+def treebank_sentences(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the sentences of 4 to 50 words of a CoNLL-U treebank."""
+    for file in files:
+        for line in file.lines():
+            if line.startswith("# text = ") and 3 <= line[9:].count(" ") < 50:
+                yield {"text": line[9:]}
+
+
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield all pairs of texts that describe the same code in CodeNN: lines with the same id, a tab and the
     text.

@@ -98,6 +98,18 @@ CASES = {
         {"r.json": '{"0": ["adds"], "1": ["sets", "gets"]}'},
         [{"text": t} for t in ("adds", "sets", "gets")],
     ),
+    "headlines": (
+        {"news.csv": "day,text\n20030219,mayor opens, then shuts gate\n20030219,rain\n2003"},
+        [{"text": "mayor opens, then shuts gate"}],
+    ),
+    "split_sentences": (
+        {"tune.tsv": "Ann ( a '' tall '' one ) left , not Bo .\tAnn left . <::::> Bo , who ran , left too .\n"},
+        [{"text": 'Ann (a "tall" one) left, not Bo.'}, {"text": "Bo, who ran, left too."}],
+    ),
+    "treebank_sentences": (
+        {"t.conllu": "# sent_id = 1\n# text = It is a treebank.\n1\tIt\tit\n\n# text = Too short\n1\tToo\n"},
+        [{"text": "It is a treebank."}],
+    ),
     "descriptions_by_id": (
         {"data/sql/dev/ref.txt": "1\ta \n2\tb\n1\tc\n1\td\n"},
         [{"group": "codenn-sql-1", "a": a, "b": b} for a, b in (("a", "c"), ("a", "d"), ("c", "d"))],
