@@ -105,6 +105,9 @@ def write_release(release: Release) -> None:
         figures = measure(candidate, config, before)
         if release.held_out:
             figures["held_out"] = measure_run(release.held_out, write_model, config, figures)
+        elif release.after and "held_out" in before:
+            # The control model of the version before; the notes say so.
+            figures["held_out"] = before["held_out"]
         if release.seeds:
             each = {
                 other: figures if other == run else measure_run(other, write_model, config, figures)
