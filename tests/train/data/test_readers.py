@@ -103,8 +103,8 @@ CASES = {
         [{"text": "mayor opens, then shuts gate"}],
     ),
     "split_sentences": (
-        {"tune.tsv": "Ann ( a '' tall '' one ) left , not Bo .\tAnn left . <::::> Bo , who ran , left too .\n"},
-        [{"text": 'Ann (a "tall" one) left, not Bo.'}, {"text": "Bo, who ran, left too."}],
+        {"tune.tsv": "Ann ( a '' tall '' one ) left , I ran .\tAnn left . <::::> Bo and I sat down .\n"},
+        [{"text": 'Ann (a "tall" one) left, I ran.'}, {"text": "Bo and I sat down."}],
     ),
     "treebank_sentences": (
         {"t.conllu": "# sent_id = 1\n# text = It is a treebank.\n1\tIt\tit\n\n# text = Too short\n1\tToo\n"},
