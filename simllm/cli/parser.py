@@ -33,6 +33,7 @@ COMMANDS = {
     "score": "score pairs of a candidate and a reference",
     "compare": "compare systems, with intervals and significance tests",
     "explain": "show which words make a score",
+    "check": "find comments that do not fit their code, or no longer do after a change",
     "evaluate": "evaluate metrics (agreement with people, contrast, robustness), code edits, classifiers, "
     "rewrites",
     "evaluate correlation": "correlate metrics with human ratings (Spearman)",

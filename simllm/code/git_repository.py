@@ -225,6 +225,10 @@ class Repository:
             raise InputError(f"{self.folder}: HEAD points to no commit")
         return self._head
 
+    def ref(self, name: str) -> str:
+        """Return the hash that a ref, such as "refs/heads/main", points to; "" if there is no such ref."""
+        return resolve_ref(name, self._location, self._packed)
+
     def tags(self, limit: int) -> list[str]:
         """Return the hashes of the objects that the tags point to, newest first, without those without date.
 

@@ -96,7 +96,7 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
     root = find_language(language).parse(code)
     indents = [_indent(line) for line in code.split(b"\n")] if language == "python" else []
     lines: list[tuple[bytes, list[bytes]]] = []  # the indentation and the tokens of each line
-    tokens = list(_tokens(root, code, language))
+    tokens = list(code_tokens(root, code, language))
     begins_line = _breaks_at_braces if language in _BRACES else _breaks_as_written
     for (token, node, *_), begins in zip(tokens, begins_line(tokens), strict=True):
         if begins or not lines:
@@ -127,11 +127,11 @@ def _kind(node_type: str) -> _Kind:
 
 
 # Text of a token, its syntax node, the node's type (each `node.type` would make a new string), and whether
-# the token begins a statement; see `_tokens`.
-_Token = tuple[bytes, Node, str, bool]
+# the token begins a statement; see `code_tokens`.
+Token = tuple[bytes, Node, str, bool]
 
 
-def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
+def code_tokens(root: Node, code: bytes, language: str) -> Iterator[Token]:
     """Yield the tokens of a syntax tree, without comments, docstrings and imports."""
     cursor = root.walk()  # three times as fast as reading lists of children
     parents: list[Node] = []
@@ -169,7 +169,7 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
     return name is not None and name.text in (b"require", b"require_relative")
 
 
-def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
+def _breaks_as_written(tokens: Iterable[Token]) -> Iterator[bool]:
     """Yield for each token whether it begins a new line, as in the original code."""
     row = -1
     for _, node, _, _ in tokens:
@@ -177,7 +177,7 @@ def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
         row = node.end_point.row
 
 
-def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
+def _breaks_at_braces(tokens: Iterable[Token]) -> Iterator[bool]:
     """Yield for each token whether it begins a new line, whatever the line breaks of the original code.
 
     A new line begins after "{", before and after "}", after ";" outside parentheses, and before each

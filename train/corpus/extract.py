@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, Function, load_language
+from simllm.code.source_files import LARGEST, is_generated
 from simllm.errors import InputError
 from simllm.io.packages import missing_package
 from simllm.text_cleaning import LONGEST, clean
@@ -17,7 +18,6 @@ from train.corpus import comments
 from train.corpus.comments import Comment, first_sentence
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.parts import CommentTexts, PartWriter, Tallies, Tally
-from train.corpus.source_trees import LARGEST, is_generated
 from train.corpus.sources import Docstring, Item
 
 # The foreign words are frequent in their languages, and are no English words, abbreviations or names.

@@ -17,12 +17,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
+from simllm.code.source_files import LARGEST
 from simllm.errors import InputError
 from simllm.io.packages import missing_package
 from simllm.io.tables import printable
 from train.corpus.comments import Comment
 from train.corpus.parts import Tally
-from train.corpus.source_trees import LARGEST, Code
+from train.corpus.source_trees import Code
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict

@@ -1,9 +1,8 @@
-"""Source files of folders, git repositories and installed packages; generated files are recognized."""
+"""Source files of folders, git repositories and installed packages."""
 
 from __future__ import annotations
 
 import os
-import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,34 +12,10 @@ from pathlib import Path, PurePath
 from simllm.code.git_folders import RepositoryPaths, find_repository
 from simllm.code.git_repository import Repository, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
+from simllm.code.source_files import LARGEST, is_skipped_folder
 from simllm.errors import InputError
 from simllm.io.tables import printable
 from train.corpus.parts import Tally
-
-LARGEST = 1 << 20  # bytes; larger files are usually data
-_DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
-_GENERATED = re.compile(
-    rb"(?m)^\W*(?:[Tt]his (?:file|code|class|module) (?:is|was|has been) (?:an? )?"
-    rb"(?:auto(?:matically)?[- ]?)?generated"
-    rb"|Code generated|Generated (?:by|from|with|using)\b"
-    rb"|A(?i:uto(?:matically)?[- ]?generated)(?: (?:by(?! Eclipse)|from|with|using|file|code)|\W*$|\.)"
-    rb"|@generated\b[^(])"
-    rb"|\bD(?i:o not) (?i:edit|modify)\b(?:\W*$| (?:this file|manually|by hand|directly))"
-)
-
-
-def is_generated(code: bytes) -> bool:
-    """Return whether a remark such as `Do not edit` in the first 2,000 bytes, or long lines, show generated
-    code.
-    """
-    minified = len(code) > 200 * (code.count(b"\n") + 1)  # over 200 bytes a line on average
-    return minified or bool(_GENERATED.search(code[:2000]))
-
-
-def is_skipped_folder(folder: str) -> bool:
-    """Return whether a folder is hidden, or has dependencies such as `node_modules`."""
-    return folder.startswith(".") or folder in _DEPENDENCIES
-
 
 _LICENCES = ("licence", "license", "copying", "unlicense")
 

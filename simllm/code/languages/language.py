@@ -159,6 +159,14 @@ class Language:
 
     def functions(self, code: bytes) -> Iterator[Function]:
         """Yield each function that has a documentation comment, in the order of the comments."""
+        for path, place in self.documented(code):
+            yield self.describe(path, code, place)
+
+    def documented(self, code: bytes) -> Iterator[tuple[NodePath, CommentPlace]]:
+        """Yield the path to each function that has a documentation comment, and the place of the comment.
+
+        A path is valid until the next one is taken.
+        """
         places = list(self.places(code))
         # To save time, a file without such comments is not parsed.
         if not places:
@@ -171,9 +179,9 @@ class Language:
             if comment.start_byte != place.start:  # not a comment, but part of a string
                 continue
             if path := self.function(declarations.path(place.declaration)):
-                yield self._describe(path, code, place)
+                yield path, place
 
-    def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
+    def describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
         """Make the `Function` at the end of a path from the root of the syntax tree."""
         function = path[-1]
         # Hostile code may nest thousands of nodes, whose search for each function would take quadratic time.

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from simllm.code.git_history import FileVersions
 from simllm.code.languages.language import find_language
 from simllm.code.satd_mining.comments import DebtWords
-from simllm.code.satd_mining.repayments import RULES, FileVersions, Repayment, find_repayments
+from simllm.code.satd_mining.repayments import RULES, Repayment, find_repayments
 from simllm.code.satd_mining.selection import Funnel
 from simllm.errors import InputError
 from simllm.io import reading

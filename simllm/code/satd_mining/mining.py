@@ -15,6 +15,7 @@ from typing import Any
 
 import simllm
 from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.code.git_history import file_versions
 from simllm.code.git_repository import MOST_SECONDS, RepositoryLimitError, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.comments import WORDS, DebtWords
@@ -22,7 +23,6 @@ from simllm.code.satd_mining.repayments import (
     LARGEST_FILE,
     RULES,
     Repayment,
-    file_versions,
     find_repayments,
     with_dates,
 )

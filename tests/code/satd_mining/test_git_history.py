@@ -2,11 +2,10 @@
 
 import pytest
 
-from simllm.code import git_repository
+from simllm.code import git_history, git_repository
 from simllm.code.git_folders import find_repository
+from simllm.code.git_history import file_changes, file_versions
 from simllm.code.git_repository import RepositoryLimitError, open_repository
-from simllm.code.satd_mining import repayments
-from simllm.code.satd_mining.repayments import file_changes, file_versions
 from simllm.errors import InputError
 from tests.histories import commit_stream, git, import_history, make_history
 
@@ -209,7 +208,7 @@ def test_damaged_history_is_an_error(tmp_path):
 def test_commit_with_too_many_files_is_an_error(tmp_path, monkeypatch):
     files = [f"{n}.py" for n in range(20)]
     folder = make_history(tmp_path / "r", dict.fromkeys(files, "1"), dict.fromkeys(files, "2"))
-    monkeypatch.setattr(repayments, "MOST_FILES", 19)
+    monkeypatch.setattr(git_history, "MOST_FILES", 19)
     with pytest.raises(InputError, match="a commit of more than 19 files"):
         changes(folder)
 

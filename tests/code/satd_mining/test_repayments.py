@@ -5,9 +5,10 @@ from textwrap import indent
 
 import pytest
 
+from simllm.code.git_history import FileVersions
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.comments import DebtWords
-from simllm.code.satd_mining.repayments import RULES, FileVersions, find_repayments
+from simllm.code.satd_mining.repayments import RULES, find_repayments
 
 ALL = len(RULES)
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
+from simllm.code.source_files import LARGEST
 from train.corpus.extract import extract
-from train.corpus.source_trees import LARGEST
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Alarms about comments, and their formats: text, JSON, SARIF and annotations of GitHub."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import simllm
+from simllm.analysis.comment_check.rules import RULES
+from simllm.analysis.comment_check.search import Case
+from simllm.io.tables import on_one_line
+
+_LONGEST_SENTENCE = 200  # characters that are shown
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A comment that does not fit its code.
+
+    Attributes:
+        path: The file; see `Case`.
+        line: The line of the sentence, from 1.
+        rule: A name in `RULES`.
+        sentence: What the comment says.
+        reason: What contradicts the sentence, in one line.
+        fit_before: How well the comment fitted the code before a change, as the model reads both; None if
+            there is no such code, or no model was asked.
+        fit: How well it fits now.
+    """
+
+    path: str
+    line: int
+    function: str
+    rule: str
+    sentence: str
+    reason: str
+    fit_before: float | None = None
+    fit: float | None = None
+
+    @property
+    def order(self) -> tuple[int, float, str, int]:
+        """The strongest evidence first, then the largest fall of the fit."""
+        fall = (self.fit_before - self.fit) if self.fit_before is not None and self.fit is not None else 0.0
+        return list(RULES).index(self.rule), -fall, self.path, self.line
+
+
+def alarms_of(case: Case, fits: tuple[float | None, float | None] = (None, None)) -> list[Alarm]:
+    """Return an alarm for each broken claim of a case; `fits` are the fit before and now."""
+    place = (case.path, case.function.name)
+    return [
+        Alarm(place[0], case.function.line + each.claim.line, place[1], each.rule,
+              _shown(each.claim.sentence), on_one_line(each.reason), *fits)
+        for each in case.broken
+    ]  # fmt: skip
+
+
+def _shown(sentence: str) -> str:
+    line = on_one_line(sentence)
+    return line if len(line) <= _LONGEST_SENTENCE else line[: _LONGEST_SENTENCE - 1] + "…"
+
+
+def to_text(alarms: Iterable[Alarm]) -> str:
+    """Format alarms as text: the place and the reason on a line, the sentence on the next."""
+    return "".join(
+        f"{alarm.path}:{alarm.line}: {alarm.function}: {alarm.reason} [{alarm.rule}]{_fall(alarm)}\n"
+        f"    {alarm.sentence}\n"
+        for alarm in alarms
+    )
+
+
+def _fall(alarm: Alarm) -> str:
+    if alarm.fit is None:
+        return ""
+    before = f"{alarm.fit_before:.2f} → " if alarm.fit_before is not None else ""
+    return f" (fit {before}{alarm.fit:.2f})"
+
+
+def to_json(alarms: Sequence[Alarm], facts: dict[str, Any]) -> str:
+    """Format alarms and the facts of the search as a JSON object."""
+    return json.dumps({"alarms": [asdict(alarm) for alarm in alarms], **facts}, indent=1) + "\n"
+
+
+def to_github(alarms: Iterable[Alarm]) -> str:
+    """Format alarms as workflow commands, which GitHub shows beside the changed lines of a pull request."""
+    return "".join(
+        f"::warning file={_property(alarm.path)},line={alarm.line},title={_property(alarm.rule)}"
+        f"::{_data(f'{alarm.function}: {alarm.reason}. The comment says: {alarm.sentence}')}\n"
+        for alarm in alarms
+    )
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+
+
+def to_sarif(alarms: Sequence[Alarm], notes: Sequence[str]) -> str:
+    """Format alarms as SARIF 2.1.0, with notes about what was left out."""
+    rules = [
+        {"id": name, "shortDescription": {"text": text}, "defaultConfiguration": {"level": "warning"}}
+        for name, text in RULES.items()
+    ]
+    driver = {"name": "simllm", "version": simllm.__version__, "semanticVersion": _semantic(), "rules": rules}
+    notifications = [{"level": "note", "message": {"text": note}} for note in notes]
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
+        "results": [_result(alarm) for alarm in alarms],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _semantic() -> str:
+    """Return the version in the form of semantic versions, without suffixes such as `.dev1`."""
+    numbers = re.findall(r"\d+", simllm.__version__)[:3]
+    return ".".join([*numbers, "0", "0"][:3])
+
+
+def _result(alarm: Alarm) -> dict[str, Any]:
+    location = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(alarm.path)},
+            "region": {"startLine": alarm.line},
+        },
+        "logicalLocations": [{"fullyQualifiedName": alarm.function, "kind": "function"}],
+    }
+    fits = {"fitBefore": alarm.fit_before, "fit": alarm.fit}
+    return {
+        "ruleId": alarm.rule,
+        "ruleIndex": list(RULES).index(alarm.rule),
+        "level": "warning",
+        "message": {"text": f"{alarm.function}: {alarm.reason}. The comment says: {alarm.sentence}"},
+        "locations": [location],
+        "properties": {"sentence": alarm.sentence, **{k: v for k, v in fits.items() if v is not None}},
+    }
+
+
+def _uri(path: str) -> str:
+    return Path(path).as_uri() if Path(path).is_absolute() else quote(path)
