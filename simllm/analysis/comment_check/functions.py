@@ -58,7 +58,7 @@ class CheckedFunction:
         returns: Whether it returns a value; None if that is not known.
         raised: The words in the statements and clauses that throw exceptions.
         calls: The names of the functions that it calls.
-        is_property: Whether a decorator makes it an attribute.
+        decorators: The words of its decorators.
         has_inner: Whether there are functions or classes in its body.
     """
 
@@ -73,7 +73,7 @@ class CheckedFunction:
     returns: bool | None
     raised: frozenset[str]
     calls: frozenset[str]
-    is_property: bool
+    decorators: frozenset[str]
     has_inner: bool
 
     @property
@@ -143,7 +143,7 @@ def _read(node: Node, code: bytes, language: str, given: tuple[str, str, str, in
         returns=_returns(node, body, inside, language),
         raised=frozenset(word for each in (*thrown, *raises) for word in _WORD.findall(text(each))),
         calls=frozenset(filter(None, map(_called, inside))),
-        is_property=any("property" in text(each) for each in _decorators(node)),
+        decorators=frozenset(word for each in _decorators(node) for word in _WORD.findall(text(each))),
         has_inner=any(_NESTED.fullmatch(child.type) for each in inside for child in each.named_children),
     )
 
@@ -257,7 +257,11 @@ def _returns(node: Node, body: Node | None, inside: list[Node], language: str) -
     if language in ("java", "cpp"):
         kind, declarator = _field(node, "type"), _field(node, "declarator")
         # A pointer to nothing is a value.
-        is_void = kind and text(kind) == "void" and (language == "java" or "pointer" not in declarator.type)
+        is_void = (
+            kind
+            and text(kind) == "void"
+            and (language == "java" or not declarator or "pointer" not in declarator.type)
+        )
         return False if is_void else None
     if language in ("ruby", "go") or not body:
         return None

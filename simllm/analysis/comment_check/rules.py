@@ -100,6 +100,7 @@ def _names(function: CheckedFunction) -> list[str]:
 _OTHER_SUBJECT = re.compile(
     r"[@\\](?:typedef|callback|event|class|constructor|name|method|function|overload|lends|fn|def|see\s+\S+\s*$)\b|@!"
 )
+_RECEIVERS = ("self", "cls", "this")
 _READS_ANY = re.compile(r"\barguments\b|\bfunc_get_args?\b|\blocals\b")
 
 
@@ -110,15 +111,20 @@ def _unknown_parameters(function: CheckedFunction, documentation: Documentation)
     if function.language in ("python", "ruby", "javascript", "typescript"):
         is_open = is_open or any(parameter.is_rest for parameter in parameters or ())
     # The comment of a property may describe the object, which can be called.
-    is_open = is_open or function.is_property or bool(_READS_ANY.search(function.joined))
+    is_open = is_open or any("property" in word for word in function.decorators)
+    is_open = is_open or bool(_READS_ANY.search(function.joined))
     if is_open or _OTHER_SUBJECT.search("\n".join(documentation.lines)):
         return
-    known = {*_names(function), *function.type_parameters}
+    # A decorator may take a parameter that it names.
+    known = {*_names(function), *function.type_parameters, *function.decorators}
     claims = documentation.of_kind("parameter")
-    missing = [name for name in _names(function) if name not in {claim.value for claim in claims}]
+    described = {*(claim.value for claim in claims), *_RECEIVERS}
+    missing = [name for name in _names(function) if name not in described]
     # A function inside may have the parameters that the comment describes.
     unknown = [
-        c for c in claims if c.value not in known and not (function.has_inner and function.mentions(c.value))
+        claim
+        for claim in claims
+        if claim.value not in known and not (function.has_inner and function.mentions(claim.value))
     ]
     for claim in unknown:
         hint = f"; `{missing[0]}` is not documented" if len(missing) == len(unknown) == 1 else ""
@@ -167,7 +173,7 @@ def _new_parameters(change: _Change) -> Iterator[BrokenClaim]:
 
 _DEFAULT = re.compile(
     r"(?i)(?<![\"'\w])defaults?(?:\s+(?:value|is|to|of))*\s*[:=]?\s*[`*]{0,2}"
-    r"(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w)|(?:true|false|none|null|nil)\b|(?P<quote>['\"])[^'\"]*(?P=quote))"
+    r"(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w|\s?%)|(?:true|false|none|null|nil)\b|(?P<quote>['\"])[^'\"]*(?P=quote))"
 )
 
 
