@@ -20,7 +20,7 @@ _SETTINGS = {
     # scoring several times slower.
     "OMP_WAIT_POLICY": "passive",
 }
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has no SIGHUP
 _MOST_SECONDS_TO_UNWIND = 10
 
 

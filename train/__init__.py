@@ -3,6 +3,9 @@
 import sys
 from types import TracebackType
 
+from simllm.errors import InputError
+from simllm.io.packages import require_linux
+
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """End a command whose imports failed like one whose work failed."""
@@ -18,3 +21,8 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 # the top, before `run_command` could report that one is missing.
 if sys.argv[0] == "-m":
     sys.excepthook = _end
+    try:
+        require_linux("training")
+    except InputError as problem:  # the hook cannot import what reports it: that is in this package
+        print(f"error: {problem}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import glob
 import io
 import os
@@ -39,6 +40,8 @@ def prepare_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         old = sys.stdout
         lines, through, encoding = old.line_buffering, old.write_through, old.encoding
+        if os.name == "nt" and not old.isatty():
+            encoding = "utf-8"  # as in all files that simllm writes
         sys.stdout = _Output(old.detach(), encoding, "backslashreplace", None, lines, through)
         sys.__stdout__ = sys.stdout  # type: ignore[misc]  # shutil asks it for the width of the terminal
 
@@ -210,7 +213,8 @@ def _end_after(error: OSError) -> int:
         # Drop the rest of standard output; otherwise Python prints an error when it exits.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
+        # The reader, such as `head`, has ended; Windows has another error for that.
+        if isinstance(error, BrokenPipeError) or (os.name == "nt" and error.errno == errno.EINVAL):
             return _READER_ENDED
         reason = f"cannot be written ({reason})"
     files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]

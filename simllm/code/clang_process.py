@@ -10,7 +10,6 @@ The file is run by its path, with no other module of simllm, so that it starts f
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from typing import Any
 
@@ -56,6 +55,8 @@ def tree(code: str, file: str, options: list[str]) -> dict[str, list[Any]]:
 
 def main() -> None:
     """Answer one request."""
+    import resource  # late, because Windows lacks it, where the other process imports this module
+
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

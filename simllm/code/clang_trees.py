@@ -13,11 +13,12 @@ from pathlib import Path
 from simllm.code import clang_process
 from simllm.code.tree_distance import OrderedTree
 from simllm.errors import InputError
-from simllm.io.packages import missing_package
+from simllm.io.packages import missing_package, require_linux
 
 
 def check_clang() -> None:
     """Check that libclang and the headers of a compiler are installed."""
+    require_linux("libclang")
     if find_spec("clang") is None:
         raise InputError(missing_package("libclang", "clang"))
     _headers()

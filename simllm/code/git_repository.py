@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import re
-import resource
 import select
 import signal
 import subprocess
@@ -375,6 +374,8 @@ class Repository:
 
 def _limits(seconds: float) -> Callable[[], None]:
     """Return the function that limits git before it starts, and lets it end with this process."""
+    import resource  # late, because Windows lacks it
+
     parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
     limits = {
         resource.RLIMIT_DATA: _MOST_MEMORY,

@@ -13,6 +13,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.execution.limits import MIB, Limits
 from simllm.execution.messages import BOX, ENVIRONMENT, SEARCH_PATH
+from simllm.io.packages import require_linux
 
 # In the order of _ARCHITECTURES. Neither compilers nor ordinary programs need these calls.
 _REFUSED = (
@@ -110,6 +111,7 @@ _CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a 
 
 def find_bubblewrap() -> str:
     """Return the path of bwrap, or raise `InputError` if bwrap or Python is not installed."""
+    require_linux("the sandbox")
     bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
     if bwrap is None:
         raise InputError(f"bubblewrap is not installed: {INSTALL_BUBBLEWRAP}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 from dataclasses import asdict, dataclass
 
 from simllm.errors import InputError
@@ -56,6 +55,8 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
 
     `count_processes` also limits processes and timers.
     """
+    import resource  # late: Windows lacks it, and limits can be read there all the same
+
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * MIB,
         "core": 0,

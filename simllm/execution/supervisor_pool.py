@@ -13,6 +13,7 @@ from pathlib import Path
 
 import simllm
 from simllm.execution.messages import Outcome, Request, SandboxError, receive_outcome, send_request
+from simllm.io.packages import require_linux
 
 _PROGRAM = "import sys; sys.path.insert(0, {!r}); from simllm.execution.supervisor import main; main()"
 _FOLDER = str(Path(simllm.__file__).parents[1])
@@ -26,6 +27,7 @@ class SupervisorPool:
     """
 
     def __init__(self, bwrap: str | None, readable: Sequence[str] = ()) -> None:
+        require_linux("running programs")
         self._settings = json.dumps({"caller": os.getpid(), "bwrap": bwrap, "readable": list(readable)})
         self._lock = threading.Lock()
         self._all: set[subprocess.Popen[bytes]] = set()

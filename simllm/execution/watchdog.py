@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
+from simllm.io.packages import require_linux
+
 # A process of its own, because a process that is killed cannot end its children. It reads the number of each
 # process group when the group begins, and again when it ends; at the end of its input it kills the others.
 _PROGRAM = """
@@ -50,6 +52,7 @@ class Watchdog:
     """Kills the process groups that it watches at the end of a `with` block, or of this process."""
 
     def __enter__(self) -> Watchdog:
+        require_linux("running commands", or_macos=True)
         self._process = subprocess.Popen(
             # Isolated and without site packages: it starts fast, and runs none of the user's code.
             [sys.executable, "-I", "-S", "-c", _PROGRAM],

@@ -19,6 +19,8 @@ _HOST = "127.0.0.1"
 class _Server(ThreadingHTTPServer):
     """Server that ends a connection in silence if the client goes away or sends what nobody expects."""
 
+    # On Windows, it would let two servers share a port, each with a part of the requests.
+    allow_reuse_address = os.name == "posix"
     # A browser loads many files at once, and the default of 5 would refuse some.
     request_queue_size = 128
 

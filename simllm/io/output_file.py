@@ -170,7 +170,12 @@ def hidden_path(path: Path, suffix: str) -> Path:
 
 def sync(path: Path) -> None:
     """Wait until the content of a file or folder is on the disk (fsync)."""
-    descriptor = os.open(path, os.O_RDONLY)
+    flags = os.O_RDONLY
+    if os.name == "nt":
+        if path.is_dir():  # Windows cannot open folders, and keeps their entries in its own journal
+            return
+        flags = os.O_RDWR  # Windows syncs only what is open for writing
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
@@ -191,19 +196,15 @@ def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
     it ends with a killed process. A lock that another process has is an `InputError`.
     """
     # Not the package filelock: most versions empty or remove a user's file that has the name of the lock.
-    try:
-        import fcntl  # late, because Windows lacks it, where scores need no lock
-    except ModuleNotFoundError:
-        raise InputError(f"{path}: cannot be locked, because this system has no fcntl") from None
     lock = hidden_path(path, suffix)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         # Between opening and locking, the owner may remove the file; a lock on a removed file protects
         # nothing.
         while True:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor)
                 if _is_open(lock, descriptor):
                     break
             except BaseException:
@@ -217,10 +218,31 @@ def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
     try:
         yield
     finally:
-        if os.fstat(descriptor).st_size == 0:  # our lock files are empty; another file is not ours
+        is_ours = os.fstat(descriptor).st_size == 0  # our lock files are empty; another file is not ours
+        if is_ours and os.name != "nt":
             # While the lock is held, so that nobody else's lock file is removed.
             lock.unlink(missing_ok=True)
         os.close(descriptor)
+        if is_ours and os.name == "nt":
+            # Windows removes no open file: neither ours, nor one that another process has just locked.
+            with contextlib.suppress(OSError):
+                lock.unlink()
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file; raise BlockingIOError if another process has the lock."""
+    if os.name == "nt":
+        import msvcrt
+
+        try:
+            # One byte, which need not exist.
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        import fcntl  # late: Windows lacks it
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _is_open(file: Path, descriptor: int) -> bool:

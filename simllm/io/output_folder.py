@@ -271,7 +271,7 @@ class OutputFolder:
     def _own_folders(self) -> set[str]:
         """Return the relative paths of the subfolders that simllm made: those with its files, or empty."""
         written = self._written()
-        above = {str(path) for name in written for path in list(Path(name).parents)[:-1]}
+        above = {path.as_posix() for name in written for path in list(Path(name).parents)[:-1]}
         return {name for name in above.union(written) if _is_folder(self.path / name)}
 
     def _others(self) -> set[str]:
@@ -329,11 +329,11 @@ class OutputFolder:
         def move(inner: Path) -> None:
             for name in sorted(inner / found for found in _names_in(old.path / inner)):
                 source, target = old.path / name, self.path / name
-                if _is_folder(source) and (str(name) in ours or _is_folder(target)):
+                if _is_folder(source) and (name.as_posix() in ours or _is_folder(target)):
                     move(name)
-                    if str(name) not in ours:
+                    if name.as_posix() not in ours:
                         _remove_empty(source)
-                elif str(name) not in written and not os.path.lexists(target):
+                elif name.as_posix() not in written and not os.path.lexists(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     source.rename(target)
 
@@ -396,9 +396,10 @@ def _entries(folder: Path) -> set[str]:
     found = set[str]()
     for here, inner, names in os.walk(folder):
         links = [name for name in inner if Path(here, name).is_symlink()]
-        found.update(os.path.relpath(Path(here, name), folder) for name in (*names, *links))
+        inside = Path(here).relative_to(folder)
+        found.update((inside / name).as_posix() for name in (*names, *links))  # the same on all systems
         if not inner and not names and here != os.fspath(folder):
-            found.add(os.path.relpath(here, folder))
+            found.add(inside.as_posix())
     return found
 
 

@@ -1,4 +1,4 @@
-"""Optional packages of simllm, and folders of the installed package.
+"""Optional packages of simllm, what needs Linux, and folders of the installed package.
 
 The optional packages form groups, called extras, such as `eval`. The error about a missing one has the
 command that installs it.
@@ -7,11 +7,12 @@ command that installs it.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import platform, python_version
+from platform import platform, python_version, system
 
 import simllm
 from simllm.errors import InputError
@@ -50,6 +51,13 @@ def missing_package(package: str | None, extra: str) -> str:
     """Return the message for a package of an extra that is not installed; None if its name is unknown."""
     # simllm is not on PyPI, so that the command works in a checkout (a copy of the repository) only.
     return f"{package} is not installed; in a checkout of simllm, run pip install '.[{extra}]'"
+
+
+def require_linux(what: str, or_macos: bool = False) -> None:
+    """Raise InputError if this is not Linux; with `or_macos`, macOS is allowed, too."""
+    if sys.platform != "linux" and not (or_macos and sys.platform == "darwin"):
+        systems = "Linux or macOS" if or_macos else "Linux"
+        raise InputError(f"{what} needs {systems}, and this is {system()}; on Windows, WSL is a Linux")
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ def main() -> None:
     """Serve until the standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the parent, which closes the input
     # While it loads a model, llama.cpp keeps Python from reading the input: the kernel ends the process then.
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # only Linux has it
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     settings = json.loads(sys.stdin.readline())
     import xllamacpp

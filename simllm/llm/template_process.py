@@ -9,8 +9,9 @@ The file is run by its path, with no other module of simllm, so that it starts f
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
-import resource
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -143,16 +144,24 @@ def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:500] or type(error).__name__
 
 
+def _limit_memory() -> None:
+    """Limit the memory of this process, where the system can: Linux can."""
+    with contextlib.suppress(ModuleNotFoundError, ValueError, OSError):
+        import resource
+
+        # A template that ends the process must not leave an image of the memory on the disk.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+
+
 def main() -> None:
     """Answer requests until the standard input ends: first the texts and variables, then what to render."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the parent, which closes the input
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    # A template that ends the process must not leave an image of the memory on the disk.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_memory()
     environment: jinja2.Environment | None = None
     for line in sys.stdin.buffer:
-        # By default, the signal ends the process, also inside of C code.
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+        # It ends the process, also inside of C code, and on every system.
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         request = json.loads(line)
         try:
             if environment is None:
@@ -163,7 +172,7 @@ def main() -> None:
                 answer = {"result": render(environment, request["name"], request["values"])}
         except ValueError as error:
             answer = {"error": str(error)}
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
 

@@ -194,7 +194,10 @@ def check_shapes(
         if stored[name].kind not in _TYPES:
             kinds = ", ".join(sorted(_TYPES))
             raise InputError(f"{where}: {name} is of type {stored[name].kind}; expected one of {kinds}")
-    # Checked here, since the system may kill a process that asks for too much memory while it reads.
+    # Checked here, since the system may kill a process that asks for too much memory while it reads. Windows,
+    # which does not tell the memory here, refuses it without a kill.
+    if not hasattr(os, "sysconf"):
+        return
     needed = 4 * sum(map(math.prod, shapes.values()))
     if needed > (memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
         raise InputError(f"{where}: its weights need {needed:,} bytes of memory; this machine has {memory:,}")

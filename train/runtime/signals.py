@@ -12,7 +12,7 @@ STOPPED_BY_SIGNAL = 75
 STOPPED_BY_KEYBOARD = 130
 
 # Ctrl-C; the end of a job; the signal that our job scripts ask SLURM to send before that.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))  # none on Windows
 
 
 class Stopped(BaseException):

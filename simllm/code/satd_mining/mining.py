@@ -28,6 +28,7 @@ from simllm.code.satd_mining.repayments import (
 )
 from simllm.code.satd_mining.selection import Funnel
 from simllm.errors import InputError
+from simllm.io.packages import require_linux
 from simllm.io.partial_file import PartialFile
 from simllm.io.tables import on_one_line, printable
 
@@ -51,6 +52,7 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
     Hidden folders and symbolic links to folders are skipped. Two repositories of one name are an
     `InputError`.
     """
+    require_linux("reading git repositories")
     found: dict[str, NamedRepository] = {}
     for folder in folders:
         if not folder.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -118,7 +119,7 @@ def _copy(path: Path, target: Path, content: bytes | None) -> None:
     """Write a new file with the permissions of `path`, and with its content if `content` is None."""
     # O_EXCL, so that neither a file nor a link that appeared meanwhile is written. Private until the content
     # is complete.
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     with open(descriptor, "wb") as new:  # noqa: PTH123
         if content is not None:
             new.write(content)
@@ -128,7 +129,10 @@ def _copy(path: Path, target: Path, content: bytes | None) -> None:
             except OSError as error:
                 raise InputError(f"{path}: cannot be read ({error.strerror})") from None
             with source:
-                _copy_data(source.fileno(), descriptor, os.fstat(source.fileno()).st_size)
+                if hasattr(os, "SEEK_DATA"):
+                    _copy_data(source.fileno(), descriptor, os.fstat(source.fileno()).st_size)
+                else:  # Windows
+                    shutil.copyfileobj(source, new)
     target.chmod(_permissions(path))
 
 
