@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import simllm
 from simllm.errors import InputError
 from simllm.metrics.interface import Example, candidates_and_references
-from simllm.model import saved_model
+from simllm.model import code_model, saved_model
 from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device
 from simllm.model.network import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
@@ -392,8 +392,11 @@ class SimLLM:
 
     @cached_property
     def code_reader(self) -> CodeReader:
-        """Scorer of pairs of code and summary."""
-        return CodeReader(self.model.tokenizer, self.engine, self._head_pool, self.on_long)
+        """Scorer of pairs of code and summary; a model that reads code belongs to the default model only."""
+        folder = code_model.packaged()
+        code = code_model.load(folder, self.model) if folder else None
+        divides = self.long == "sentences"
+        return CodeReader(self.model, self.engine, self._head_pool, self.on_long, code, divides)
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"

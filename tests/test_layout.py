@@ -8,7 +8,18 @@ import pytest
 from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
-TRAIN = ["reproduce", "adapt", "release", "contrastive", "distill", "pretrain", "fairseq", "data", "tokens"]
+TRAIN = [
+    "reproduce",
+    "adapt",
+    "code_reader",
+    "release",
+    "contrastive",
+    "distill",
+    "pretrain",
+    "fairseq",
+    "data",
+    "tokens",
+]
 TRAIN += ["corpus", "runtime"]
 PACKAGES = ["cli", "repair", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
 PACKAGES += ["code", "stats", "model", "llm", "io"]

@@ -33,6 +33,7 @@ _SETS += "snli_dev paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair sts
 _TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
 _RATED = ("haque2022", "shen2021_leclair")
+_RATED_CODE = "shen2021_leclair"  # rated summaries, together with the code that they describe
 # Outputs of the steps, with the names that the configurations use.
 _RUNS = Path("runs")
 _CORPUS, _MORE, _UNSEEN = _RUNS / "repositories", _RUNS / "more", _RUNS / "unseen-repositories"
@@ -41,6 +42,7 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _COMMENT_PAIRS = _RUNS / "comment-pairs.jsonl"
+_CODE_PAIRS, _UNSEEN_CODE_PAIRS = _RUNS / "code-pairs.jsonl", _RUNS / "code-pairs-unseen.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
@@ -210,7 +212,29 @@ def remaining_commands(
     without_words = ["hold_out_contrast=true"]
     # The control model is trained without the deciding words of the contrast set, and with one seed.
     steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
-    return [*steps, _release_command(recipe)]
+    steps.append(_release_command(recipe))
+    return [*steps, *_code_reader_commands(recipe, data, [*trees, *more_trees], unseen_trees)]
+
+
+def _code_reader_commands(
+    recipe: Recipe, data: str, trees: list[Path], unseen_trees: list[Path]
+) -> list[list[str]]:
+    """Return the commands that make the code reader of the released model, in the folder `code` beside it."""
+    rated, commands = [f"{data}/rated/{name}.jsonl" for name in _RATED], []
+    for pairs, sources in ((_CODE_PAIRS, trees), (_UNSEEN_CODE_PAIRS, unseen_trees)):
+        if not pairs.exists():
+            collect = ["train.code_reader.pairs", *map(os.fspath, sources), "--exclude", *rated]
+            commands.append([*collect, "--out", str(pairs)])
+    model = ["--model", str(_RUNS / "code" / "model"), "--summaries", str(recipe.out)]
+    measure = ["train.code_reader.measure", "--pairs", str(_UNSEEN_CODE_PAIRS), *model]
+    measure += [
+        "--rated",
+        f"{data}/rated/{_RATED_CODE}.jsonl",
+        "--release",
+        str(recipe.out.with_name("code")),
+    ]
+    commands.append(["train.code_reader", "configs/code.yaml", f"model={recipe.out}"])
+    return [*commands, measure]
 
 
 def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:

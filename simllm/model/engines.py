@@ -200,7 +200,7 @@ class Engine:
     def __init__(self, encoder: Encoder, mode: str = "plain") -> None:
         if mode not in MODES:
             raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
-        self.device = next(encoder.parameters()).device
+        self.mode, self.device = mode, next(encoder.parameters()).device
         self._process = os.getpid()
         self.encoder = prepare_module(encoder, mode)
         self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention

@@ -12,16 +12,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from simllm.array_types import Floats
+from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.metrics.interface import Example, check_examples
-from simllm.model.engines import Engine
-from simllm.model.network import cosine
-from simllm.model.tokenizer import Tokenizer
+from simllm.model.code_model import CodeModel
+from simllm.model.engines import Engine, prepare_module
+from simllm.model.network import cosine, of_last_layer
+from simllm.model.saved_model import SavedModel
 from simllm.scoring import embedding
+from simllm.scoring.embedding import Tokenized, mean_of_windows
 from simllm.scoring.scores import about_truncated
+from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
 
 # Regular expressions instead of parsers: scores must not depend on the parsers that are installed. Strings
 # are matched because they may contain comment marks.
@@ -124,54 +128,113 @@ class FitScores:
     warnings: tuple[str, ...] = ()
 
 
-_CHUNK = 1024  # pairs whose embeddings are in memory at once
+_CHUNK = 256  # pairs whose token vectors are in memory at once: 50 MB if all code is long
 
 
-@dataclass(frozen=True)
 class CodeReader:
     """Scorer of pairs of code and summary.
 
-    Attributes:
-        engine: The encoder of summaries.
-        pool: Takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
-        on_long: What happens to texts that are too long for the encoder: `truncate`, `window` or `error`.
+    Without a model that reads code, the encoder of summaries reads the words of the code, too.
     """
 
-    tokenizer: Tokenizer
-    engine: Engine
-    pool: Callable[[Tensor, Tensor], Tensor]
-    on_long: str = "truncate"
+    def __init__(
+        self,
+        summaries: SavedModel,
+        engine: Engine,
+        pool: Callable[[Tensor, Tensor], Tensor],
+        on_long: str = "truncate",
+        code: CodeModel | None = None,
+        divides: bool = True,
+    ) -> None:
+        """Prepare the scorer; `engine` holds the encoder of `summaries`, and `pool` embeds its states.
+
+        `divides` tells whether summaries with several sentences are compared clause by clause.
+        """
+        self.tokenizer, self.engine, self.pool, self.on_long = summaries.tokenizer, engine, pool, on_long
+        self.model, self.divides = code, divides
+        self.code_engine, self.head = engine, None
+        if code:
+            self.code_engine = Engine(code.encoder.to(engine.device), engine.mode)
+            self.head = prepare_module(code.head.to(engine.device), engine.mode)
 
     @property
     def signature(self) -> str:
-        """Name of the model that reads code."""
-        return "shared"
+        """Hash of the model that reads code; `shared` if the encoder of summaries reads it."""
+        return self.model.hash if self.model else "shared"
 
     def score(self, pairs: Sequence[CodePair]) -> FitScores:
-        """Score n pairs; InputError for a long text if `on_long` is `error`."""
+        """Score n pairs; InputError for a long text if `on_long` is `error`.
+
+        Of a summary with several sentences, the clauses are compared with the code one by one. The score is
+        the mean over them, weighted by words; `fits` is that of the clause that fits worst.
+        """
         values, empty, truncated = np.zeros(len(pairs)), 0, 0
+        fits = np.zeros(len(pairs)) if self.model else None
         for start in range(0, len(pairs), _CHUNK):
             part = pairs[start : start + _CHUNK]
+            clauses = [self._clauses(pair.summary) for pair in part]
+            owners = np.repeat(np.arange(len(part)), [len(own) for own in clauses])
             code = self._tokenize([words(pair.code, pair.language) for pair in part])
-            summaries = self._tokenize([pair.summary for pair in part])
-            embeddings = (embedding.embed(self.engine, texts, self.pool) for texts in (code, summaries))
-            wordless = code.empty | summaries.empty
-            values[start : start + _CHUNK] = np.where(wordless, 0.0, cosine(*embeddings))
-            empty += int(wordless.sum())
-            truncated += len(code.long) + len(summaries.long)
+            summaries = self._tokenize([clause for own in clauses for clause in own])
+            cosines, logits = self._compare(Tokenized([code.inputs[i] for i in owners]), summaries)
+            counts = np.array([max(1, count_words(clause)) for own in clauses for clause in own], float)
+            counts[summaries.empty | code.empty[owners]] = 0
+            totals = np.bincount(owners, counts, len(part))
+            sums = np.bincount(owners, counts * cosines, len(part))
+            values[start : start + _CHUNK] = sums / np.maximum(totals, 1)
+            if fits is not None and self.model and logits is not None:
+                probabilities = self.model.info.fits.probabilities(logits, cosines)
+                lowest = np.ones(len(part))
+                np.minimum.at(lowest, owners[counts > 0], probabilities[counts > 0])
+                fits[start : start + _CHUNK] = np.where(totals > 0, lowest, 0)
+            empty += int((totals == 0).sum())
+            truncated += len(code.long) + len(set(owners[summaries.long].tolist()))
         longest = self.engine.encoder.config.max_length
         found = about_truncated(2 * len(pairs), truncated, longest, self.on_long)
-        found += (
-            [f"{empty} of {len(pairs)} pairs have a code or summary without words; they score 0"]
-            if empty
-            else []
-        )
-        return FitScores(values, None, empty, truncated, tuple(found))
+        if empty:
+            found += [f"{empty} of {len(pairs)} pairs have a code or summary without words; they score 0"]
+        return FitScores(values, fits, empty, truncated, tuple(found))
+
+    def _clauses(self, summary: str) -> tuple[str, ...]:
+        """Divide a summary with several sentences into its clauses."""
+        if not self.divides or not SEVERAL_SENTENCES.search(summary):
+            return (summary,)
+        divided = divide(summary)
+        return divided.texts if divided.sentences > 1 and divided.texts else (summary,)
 
     def combine(self, by_reference: Floats, by_code: FitScores) -> Floats:
         """Combine the (n,) scores against references with the scores of the same candidates against code."""
-        return (by_reference + by_code.values) / 2
+        if not self.model or by_code.fits is None:
+            return (by_reference + by_code.values) / 2
+        weights = self.model.info.both
+        return weights[0] * by_reference + weights[1] * by_code.values + weights[2] * by_code.fits
 
-    def _tokenize(self, texts: Sequence[str]) -> embedding.Tokenized:
+    def _tokenize(self, texts: Sequence[str]) -> Tokenized:
         longest = self.engine.encoder.config.max_length
         return embedding.tokenize(self.tokenizer, texts, longest, self.on_long)
+
+    def _compare(self, code: Tokenized, summaries: Tokenized) -> tuple[Floats, Floats | None]:
+        """Compute the (n,) cosines of code and summaries, and the (n,) logits of the head if there is one."""
+        sides = (code, self.code_engine), (summaries, self.engine)
+        if not self.head:
+            return cosine(*(embedding.embed(engine, texts, self.pool) for texts, engine in sides)), None
+        layers = self.head.config.encoder_layers
+        embeddings, vectors = [], []
+        for texts, engine in sides:
+            read = embedding.run_encoder(engine, texts, self._reduce, layers)
+            rows = {ids: row for ids, (row, _) in read.items()}
+            embeddings.append(np.stack([mean_of_windows(rows, windows) for windows in texts.inputs]))
+            vectors.append([torch.cat([read[ids][1] for ids in windows]) for windows in texts.inputs])
+        cosines = cosine(*embeddings)
+        return cosines, embedding.run_head(self.head, self.engine, *vectors, cosines)[:, 0]
+
+    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
+        """Compute each text's (D,) embedding and (tokens, W) inputs of the head from (B, L, N * D) states."""
+        assert self.head
+        last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
+        embeddings, lengths = self.pool(last, mask).float().cpu().numpy(), mask.sum(1).tolist()
+        projected = self.head.project(hidden)
+        return [
+            (row, vectors[:length])
+            for row, vectors, length in zip(embeddings, projected, lengths, strict=True)
+        ]

@@ -350,7 +350,7 @@ class MeaningScorer:
         cosines = cosine(a, b)
         # The head reads a long text at once, all windows together, while the encoder cannot.
         joined = [[torch.cat([read[ids][2] for ids in windows]) for windows in side] for side in sides]
-        logits = self._logits(joined[0], joined[1], cosines)
+        logits = run_head(self.head, self.engine, joined[0], joined[1], cosines)
         outputs = [shift_prior(self.info.probabilities(logits[:, 0], cosines), self.prior)]
         outputs += [np.exp(-np.logaddexp(0.0, -column)) for column in logits.T[1:]]
         return [dict(zip(keys, output.tolist(), strict=True)) for output in outputs]
@@ -372,22 +372,25 @@ class MeaningScorer:
             for *rows, states, length in zip(embeddings, own, projected, lengths, strict=True)
         ]
 
-    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor], cosines: Floats) -> Floats:
-        """Run the meaning head on the (tokens, W) vectors of n pairs; return its (n, 1 or 2) logits."""
-        sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
-        # Neighbours of similar length need little padding.
-        order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-        logits = np.zeros((len(sizes), 2 if self.head.config.graded else 1))
-        with torch.inference_mode():
-            batches = list(batch_slices([range(sizes[i]) for i in order], self.engine.batch_tokens))
-            for rows in batches:
-                chosen = order[rows]
-                a, a_mask = _padded([first[i] for i in chosen])
-                b, b_mask = _padded([second[i] for i in chosen])
-                similar = torch.from_numpy(cosines[chosen]).float().to(a.device)
-                outputs = self.head(a, a_mask, b, b_mask, self.engine.attention, similar)
-                logits[chosen] = outputs.double().cpu().numpy()
-        return logits
+
+def run_head(
+    head: MeaningHead, engine: Engine, first: Sequence[Tensor], second: Sequence[Tensor], cosines: Floats
+) -> Floats:
+    """Run a head on the (tokens, W) vectors of n pairs; return its (n, 1 or 2) logits."""
+    sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
+    # Neighbours of similar length need little padding.
+    order = sorted(range(len(sizes)), key=lambda i: sizes[i])
+    logits = np.zeros((len(sizes), 2 if head.config.graded else 1))
+    with torch.inference_mode():
+        batches = list(batch_slices([range(sizes[i]) for i in order], engine.batch_tokens))
+        for rows in batches:
+            chosen = order[rows]
+            a, a_mask = _padded([first[i] for i in chosen])
+            b, b_mask = _padded([second[i] for i in chosen])
+            similar = torch.from_numpy(cosines[chosen]).float().to(a.device)
+            outputs = head(a, a_mask, b, b_mask, engine.attention, similar)
+            logits[chosen] = outputs.double().cpu().numpy()
+    return logits
 
 
 def _combine(

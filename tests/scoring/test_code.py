@@ -12,6 +12,7 @@ from simllm.errors import InputError
 from simllm.metrics import registry
 from simllm.metrics.interface import Example
 from simllm.scoring.code import words
+from tests.conftest import ROOT
 
 JAVA = "int maxOf(int a, int b) { return a >= b ? a : b; }"
 FITTING, OTHER = "Returns the larger of two numbers.", "Opens a connection to the database."
@@ -85,6 +86,16 @@ def test_long_code_is_cut_and_counted(metric):
         assert metric.score([Example(FITTING, None, JAVA * 50, "java")]).truncated == 1
 
 
+def test_clauses_of_a_long_summary_are_compared_one_by_one(metric):
+    texts = [FITTING, OTHER, f"{FITTING} {OTHER}", f"{FITTING} {FITTING}"]
+    first, second, mixed, twice = metric.score([Example(text, None, JAVA, "java") for text in texts]).values
+    counts = np.array([6, 6])
+    assert mixed == pytest.approx(np.average([first, second], weights=counts), abs=1e-5)
+    assert twice == pytest.approx(first, abs=1e-5)
+    whole = SimLLM(long="whole").score([Example(texts[2], None, JAVA, "java")]).values[0]
+    assert whole != pytest.approx(mixed, abs=1e-3)
+
+
 def test_both_lies_between_what_reference_and_code_say(metric):
     example = Example(FITTING, "Gets the maximum.", JAVA, "java")
     both = metric.score([example], against="both").values[0]
@@ -125,3 +136,10 @@ def test_registered_metrics(metric, name):
     assert loaded.score([example]).values[0] == pytest.approx(
         metric.score([example], against=against).values[0], abs=1e-6
     )
+
+
+def test_a_shipped_code_reader_is_packaged():
+    """The wheel has the folder only if pyproject.toml names it, and a missing folder breaks the build."""
+    line = '"checkpoints/code" = "simllm/code_model"'
+    is_named = line in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert is_named == (ROOT / "checkpoints" / "code").is_dir()

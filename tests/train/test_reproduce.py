@@ -15,6 +15,7 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from tests.conftest import ROOT
 from train import reproduce
+from train.code_reader.task import CodeReaderConfig
 from train.contrastive.config import ContrastiveConfig
 from train.corpus import source_trees
 from train.corpus.parts import Tally
@@ -91,7 +92,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "comment_pairs",
         "distill",
-        "contrastive", "release",
+        "contrastive", "release", "pairs", "code_reader", "measure",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
     built = [step for step in steps if step[:2] == ["train.corpus", "build"]]
@@ -133,6 +134,12 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, head))]
     assert release[1 : len(trained) + 1] == trained
     assert controls[5].out in release
+    *_, collected, unseen_pairs, reader, measured = steps
+    assert [step[0] for step in (collected, unseen_pairs)] == ["train.code_reader.pairs"] * 2
+    config = load(CodeReaderConfig, ROOT / reader[1], reader[2:])
+    assert (config.model, config.pairs) == (str(recipe.out), collected[-1])
+    assert f"{config.out}/model" in measured
+    assert {unseen_pairs[-1], str(recipe.out), str(tmp_path / "code")} <= set(measured)
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--rounds"])
@@ -267,11 +274,14 @@ def test_finished_files_are_not_made_again(call, checkout):
         "neighbours.jsonl",
         "wordnet.jsonl",
         "wordnet-held-out.jsonl",
+        "code-pairs.jsonl",
+        "code-pairs-unseen.jsonl",
     ):
         (checkout.folder / "runs" / name).write_text("{}\n")
     checkout.steps.clear()
     assert recipe(call, checkout).returncode == 0
     trained = {"train.distill", "train.contrastive", "train.release.mix_weights", "train.release"}
+    trained |= {"train.code_reader", "train.code_reader.measure"}
     assert set(checkout.steps) == trained
 
     training_texts = checkout.folder / "runs" / "repositories" / "train.txt"

@@ -86,6 +86,7 @@ def _parse(parser: Parser, code: bytes) -> Node:
 
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
 _LONGEST_NAME = 1_000  # characters; the rest is cut
+_LONGEST_CODE = 20_000  # bytes of a function; the rest is cut
 _DEEPEST = 1_000  # nodes above a function that are searched for its classes
 
 
@@ -99,6 +100,7 @@ class Function:
         text: The documentation comment without comment marks.
         head: The first 200 bytes of the declaration, including annotations.
         supertypes: The types that the function's class extends or implements, separated by spaces.
+        code: The declaration with its body, without the comment before it.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Function:
     text: str
     head: str
     supertypes: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ class Language:
             text=self.strip_marks(raw),
             head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
             supertypes=_supertypes(classes[-1]) if classes else "",
+            code=code[function.start_byte : function.end_byte][:_LONGEST_CODE].decode(errors="replace"),
         )
 
 

@@ -1,0 +1,121 @@
+"""The model that reads code: an encoder of code beside that of summaries, and a head that reads both.
+
+It belongs to one encoder of summaries, whose token embeddings it shares. The summaries are embedded by that
+encoder, which stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from simllm.errors import InputError
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
+from simllm.io.packages import find_packaged
+from simllm.io.reading import build, read_json
+from simllm.model.network import Encoder, MeaningHead, on_meta
+from simllm.model.saved_model import (
+    SINGLE_FILE,
+    MeaningInfo,
+    SavedModel,
+    fill,
+    read_headers,
+    update_hash,
+)
+
+INFO = "code.json"
+CONTENT = "a model that reads code"  # of the folder, for its marker
+
+
+@dataclass(frozen=True)
+class CodeInfo:
+    """Settings of a model that reads code, as stored in `code.json`.
+
+    Attributes:
+        summaries: The hash of the model whose encoder embeds the summaries.
+        fits: Shape and calibration of the head, whose probability says whether a summary fits the code.
+        both: The weights of the score against the reference, the score against the code, and `fits` in the
+            score against both.
+        both_fitted_on: Description of the rated summaries to which `both` was fitted; "" if not fitted.
+    """
+
+    summaries: str
+    fits: MeaningInfo
+    both: tuple[float, ...] = (0.5, 0.5, 0.0)
+    both_fitted_on: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.both) != 3:
+            raise InputError(f"both must be three weights, not {len(self.both)}")
+
+
+@dataclass(frozen=True)
+class CodeModel:
+    """A model that reads code, loaded into memory; `hash` is 12 hex digits that identify it."""
+
+    encoder: Encoder
+    head: MeaningHead
+    info: CodeInfo
+    hash: str
+
+
+def start(summaries: SavedModel, info: CodeInfo) -> CodeModel:
+    """Make an untrained model: a copy of the layers of the encoder of summaries, and a random head."""
+    encoder = copy.deepcopy(summaries.encoder)
+    encoder.embeddings = summaries.encoder.embeddings.requires_grad_(False)
+    return CodeModel(encoder, MeaningHead(info.fits.head, encoder.config), info, "")
+
+
+def own_parts(encoder: Encoder, head: MeaningHead) -> nn.ModuleDict:
+    """Return the parts that are stored: all but the embeddings of tokens and positions, which are shared."""
+    return nn.ModuleDict({"relative_bias": encoder.relative_bias, "layers": encoder.layers, "head": head})
+
+
+def packaged() -> Path | None:
+    """Return the folder of the model that comes with simllm; None if there is none."""
+    try:
+        return find_packaged("code_model", "checkpoints/code", "model that reads code")
+    except InputError:
+        return None
+
+
+def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
+    """Load a model from its folder; None if it belongs to another encoder of summaries.
+
+    InputError: a file is missing, damaged, or does not fit the encoder of summaries.
+    """
+    info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
+    if info.summaries != summaries.hash:
+        return None
+    config, file = summaries.encoder.config, folder / SINGLE_FILE
+    encoder, head = on_meta(lambda: Encoder(config)), on_meta(lambda: MeaningHead(info.fits.head, config))
+    parts = own_parts(encoder, head)
+    fill(parts, read_headers([file]), str(file))
+    encoder.embeddings = summaries.encoder.embeddings
+    digest = hashlib.sha256()
+    update_hash(digest, [file])
+    digest.update(json.dumps([asdict(info.fits), info.both]).encode())
+    return CodeModel(encoder.eval(), head.eval(), info, digest.hexdigest()[:12])
+
+
+def save(folder: Path, encoder: Encoder, head: MeaningHead, info: CodeInfo, card: str) -> None:
+    """Save a model in float16; an interruption leaves the old folder or the new one, never a mixture."""
+    weights = {
+        name: tensor.detach().to("cpu", torch.float16).contiguous()
+        for name, tensor in own_parts(encoder, head).state_dict().items()
+    }
+    with OutputFolder(folder, CONTENT).replacing(keep_edits=False) as partial:
+        output_file.write(partial / INFO, json.dumps(asdict(info), indent=0) + "\n")
+        save_file(weights, partial / SINGLE_FILE)
+        (partial / SINGLE_FILE).chmod((partial / INFO).stat().st_mode)  # it is made unreadable for others
+        output_file.write(partial / "README.md", card)

@@ -1,0 +1,271 @@
+"""The code reader from source trees to scores: pairs, training, resuming, measuring, and the model folder."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from simllm import SimLLM
+from simllm.errors import InputError
+from simllm.model import code_model, saved_model
+from simllm.scoring.code import CodePair, CodeReader
+from tests.conftest import ROOT
+from tests.train.training_processes import Runner, log
+from train.code_reader import measure, pairs
+from train.code_reader.measure import RatedCode, cross_validated, fit_both
+
+COMMAND = "train.code_reader"
+NOUNS = "user file list node page token server account order message image event".split()
+VERBS = {"opens": "open", "removes": "remove", "counts": "count", "sorts": "sort"}
+
+
+def write_trees(folder):
+    """Write the source trees of four projects, each with a Java class and a Python module for each noun."""
+    for number, project in enumerate(("alpha", "beta", "gamma", "delta", "eta", "theta", "iota", "kappa")):
+        (folder / project).mkdir(parents=True)
+        for noun in NOUNS[number:] + NOUNS[:number]:
+            name = noun.capitalize()
+            methods = "".join(
+                f"    /** {verb.capitalize()} the {project} {noun} of the given store. */\n"
+                f'    public int {word}{name}(Store store) {{\n        int total = store.{word}("{noun}");\n'
+                f"        if (total < {number}) {{ return 0; }} else {{ return total; }}\n    }}\n"
+                for verb, word in VERBS.items()
+            )
+            (folder / project / f"{name}.java").write_text(f"class {name} {{\n{methods}}}\n")
+        functions = "".join(
+            f'def {word}_{project}(store, limit):\n    """{verb.capitalize()} everything in {project}."""\n'
+            f"    total = store.{word}(limit)\n    return total\n\n\n"
+            for verb, word in VERBS.items()
+        )
+        (folder / project / "all.py").write_text(functions)
+
+
+@pytest.fixture(scope="module")
+def pairs_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trees")
+    write_trees(folder / "trees")
+    rated = folder / "rated.jsonl"
+    rated.write_text(
+        json.dumps(
+            {
+                "reference": "opens the alpha user of the given store",
+                "candidate": "opens it",
+                "code": "def count_beta(store, limit):\n    total = store.count(limit)\n    return total",
+                "language": "python",
+            }
+        )
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        out = folder / "pairs.jsonl"
+        patch.setattr(
+            "sys.argv", ["pairs", str(folder / "trees"), "--exclude", str(rated), "--out", str(out)]
+        )
+        assert pairs.main() == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def rows(pairs_file):
+    return [json.loads(line) for line in pairs_file.read_text().splitlines()]
+
+
+def test_pairs_have_code_summary_and_place(rows):
+    java = next(row for row in rows if row["function"] == "sortUser" and row["repository"] == "beta")
+    assert java["summary"] == "Sorts the beta user of the given store."
+    assert java["class"] == "User"
+    assert java["path"] == "User.java"
+    assert java["code"].startswith("public int sortUser(Store store) {")
+    assert {row["language"] for row in rows} == {"java", "python"}
+
+
+def test_variants_differ_and_keep_the_name_of_the_function(rows):
+    changed = [row for row in rows if "variant" in row]
+    assert len(changed) > len(rows) / 2
+    assert all(row["variant"] != row["code"] and row["function"] in row["variant"] for row in changed)
+
+
+def test_rated_texts_and_code_are_left_out_and_nothing_occurs_twice(rows):
+    assert not any(row["summary"] == "Opens the alpha user of the given store." for row in rows)
+    assert not any(row["function"] == "count_beta" for row in rows)
+    assert any(row["function"] == "count_alpha" for row in rows)
+    assert len({row["summary"] for row in rows}) == len(rows) == len({row["code"] for row in rows})
+
+
+def test_splits_follow_repositories(rows):
+    splits = {}
+    for row in rows:
+        splits.setdefault(row["repository"], set()).add(row["split"])
+    assert all(len(found) == 1 for found in splits.values())
+
+
+def test_most_functions_of_a_repository_are_whole_files(call, pairs_file, tmp_path):
+    out = tmp_path / "few.jsonl"
+    done = call(pairs, pairs_file.parent / "trees", "--most", 10, "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    java = [row for row in found if row["language"] == "java" and row["repository"] == "alpha"]
+    assert len(java) == 12
+    assert len({row["path"] for row in java}) == 3
+
+
+def test_trees_without_functions_are_an_error(call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = call(pairs, tmp_path / "empty", "--out", tmp_path / "out.jsonl")
+    assert done.returncode == 2
+    assert "no documented functions" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def split_file(rows, tmp_path_factory):
+    """Write the pairs with two repositories for the criterion."""
+    file = tmp_path_factory.mktemp("pairs") / "split.jsonl"
+    for row in rows:
+        row["split"] = "dev" if row["repository"] in ("eta", "theta") else "train"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def settings(out, split_file, model_folder, *more):
+    small = "functions=8 code_tokens=48 chunk_tokens=512 updates=6 evaluate_every=2 warmup_updates=1".split()
+    head = "head={width: 16, layers: 1, heads: 2, encoder_layers: 2}"
+    names = f"out={out}", f"model={model_folder}", f"pairs={split_file}", "learning_rate=0.003"
+    return [ROOT / "configs/code.yaml", *names, head, *small, *more]
+
+
+@pytest.fixture(scope="module")
+def trained(split_file, model_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("training")
+    status, errors = Runner(folder / "output")(COMMAND, *settings(folder / "run", split_file, model_folder))
+    assert status == 0, errors
+    return folder / "run"
+
+
+def weights(folder):
+    return {file.name: file.read_bytes() for file in folder.glob("*.safetensors")}
+
+
+@pytest.mark.slow
+def test_training_learns_resumes_and_leaves_the_summaries_alone(
+    run, trained, split_file, model_folder, tmp_path
+):
+    lines = log(trained)
+    assert [line["update"] for line in lines] == [2, 4, 6]
+    assert {"auc_sibling", "fits_auc_changed"} <= lines[0].keys()
+    summaries = saved_model.load(model_folder)
+    code = code_model.load(trained / "model", summaries)
+    assert code.encoder.embeddings is summaries.encoder.embeddings
+    assert code.info.summaries == summaries.hash
+    assert code.info.fits.fitted_on
+    changed = code.encoder.layers[0].up.weight - summaries.encoder.layers[0].up.weight
+    assert changed.abs().max() > 1e-4
+    # The same command starts again after the last state, and ends with the same model.
+    stopped = tmp_path / "stopped"
+    shutil.copytree(trained, stopped)
+    states = sorted((stopped / "states").iterdir())
+    shutil.rmtree(states[-1]) if states[-1].is_dir() else states[-1].unlink()
+    (stopped / "config.json").write_text(
+        (stopped / "config.json").read_text().replace(str(trained), str(stopped))
+    )
+    status, errors = run(COMMAND, *settings(stopped, split_file, model_folder))
+    assert status == 0, errors
+    assert "resuming after update 4" in errors
+    assert weights(stopped / "model") == weights(trained / "model")
+
+
+def reader(folder, model_folder, **options):
+    metric = SimLLM(model_folder, **options)
+    code = code_model.load(folder, metric.model)
+    return CodeReader(metric.model, metric.engine, metric.code_reader.pool, code=code)
+
+
+@pytest.mark.slow
+def test_scores_and_fits_do_not_depend_on_the_batch(trained, model_folder, rows):
+    scored = [CodePair(row["code"], row["summary"], row["language"]) for row in rows[:40]]
+    together = reader(trained / "model", model_folder).score(scored)
+    alone = [reader(trained / "model", model_folder).score([pair]) for pair in scored[:5]]
+    assert np.allclose([one.values[0] for one in alone], together.values[:5], atol=1e-5)
+    assert np.allclose([one.fits[0] for one in alone], together.fits[:5], atol=1e-5)
+    assert ((together.fits >= 0) & (together.fits <= 1)).all()
+    fast = reader(trained / "model", model_folder, mode="fast").score(scored)
+    assert np.abs(fast.fits - together.fits).max() < 0.05
+
+
+@pytest.mark.slow
+def test_fits_of_a_long_summary_is_that_of_its_worst_clause(trained, model_folder):
+    read = reader(trained / "model", model_folder)
+    code, texts = (
+        "int openUser(Store store) { return store.open(1); }",
+        ["Opens the user.", "Sorts the file."],
+    )
+    each = [read.score([CodePair(code, text, "java")]) for text in texts]
+    both = read.score([CodePair(code, " ".join(texts), "java")])
+    assert both.fits[0] == pytest.approx(min(one.fits[0] for one in each), abs=1e-5)
+    assert read.score([CodePair(code, "", "java")]).fits.tolist() == [0]
+
+
+@pytest.mark.slow
+def test_a_reader_of_another_encoder_is_not_used(trained, model_folder, head_folder, tmp_path):
+    summaries = saved_model.load(model_folder)
+    torch.manual_seed(5)
+    other = tmp_path / "other"
+    encoder = type(summaries.encoder)(summaries.encoder.config)
+    saved_model.save(other, encoder, summaries.tokenizer, saved_model.ModelInfo(), "# A card\n")
+    assert code_model.load(trained / "model", saved_model.load(other)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("model.safetensors", b"damaged", "damaged"),
+        ("code.json", b"{}", "summaries"),
+        ("code.json", b"[", "code.json"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(trained, model_folder, tmp_path, file, content, message):
+    damaged = shutil.copytree(trained / "model", tmp_path / "damaged")
+    (damaged / file).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        code_model.load(damaged, saved_model.load(model_folder))
+
+
+@pytest.mark.slow
+def test_measure_prints_all_figures_and_releases_the_model(
+    call, trained, split_file, model_folder, rows, tmp_path
+):
+    rated = tmp_path / "rated.jsonl"
+    values = np.random.default_rng(1).integers(1, 6, 60).tolist()
+    lines = [
+        {
+            "code": row["code"],
+            "candidate": row["summary"],
+            "reference": rows[i // 2]["summary"],
+            "rating": value,
+        }
+        for i, (row, value) in enumerate(zip(rows, values, strict=False))
+    ]
+    rated.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--pairs", split_file, "--rated", rated, "--model", trained / "model"]
+    out = tmp_path / "released"
+    done = call(measure, *options, "--summaries", model_folder, "--release", out)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout[: done.stdout.index("}") + 1])
+    expected = {"rated_code", "rated_reference", "rated_both", "auc_sibling", "fits_auc_changed", "move"}
+    assert expected <= figures.keys()
+    released = code_model.load(out, saved_model.load(model_folder))
+    assert sum(released.info.both) == pytest.approx(1)
+    assert released.info.both_fitted_on == "rated"
+    assert f"| auc_sibling | {figures['auc_sibling']} |" in (out / "README.md").read_text()
+
+
+def test_weights_are_fitted_to_what_agrees_with_people():
+    random = np.random.default_rng(0)
+    features, codes = random.normal(size=(200, 3)), [CodePair(f"code {i // 2}", "", None) for i in range(200)]
+    ratings = features[:, 1] * 0.7 + features[:, 0] * 0.3
+    assert fit_both([(features, ratings)]).tolist() == pytest.approx([0.3, 0.7, 0])
+    rated = RatedCode("x", codes, [""] * 200, ratings)
+    assert cross_validated([rated], [features])[0] > 0.99
+    noise = RatedCode("x", codes, [""] * 200, random.normal(size=200))
+    assert abs(cross_validated([noise], [features])[0]) < 0.25

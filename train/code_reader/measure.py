@@ -1,0 +1,296 @@
+"""Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
+
+    python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
+
+For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
+against the reference, and of both combined. The weights of the combination are fitted to the rated summaries;
+the figure is cross-validated by function. `--release` writes the model, with these weights and all figures.
+
+For the functions, it prints how well the true summary is told from that of a sibling and from a changed
+summary (AUC), by the score and by `fits`; and how far the score moves if the code is rewritten, as a share of
+the standard deviation of the scores of all functions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from simllm.array_types import Floats
+from simllm.errors import InputError
+from simllm.io import reading
+from simllm.metric import SimLLM
+from simllm.model import code_model
+from simllm.model.saved_model import MeaningInfo
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.scoring.code import CodePair, CodeReader, FitScores
+from simllm.stats.calibration import fit_platt
+from simllm.stats.classification import area_under_roc
+from simllm.text_cleaning import clean
+from train.contrastive.near_duplicate_pairs import extract_content_words
+from train.runtime.command import make_parser, run_command
+
+_TRIALS = 600  # functions that are measured
+_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with its cleaned summary; `variant` is "" if there is none."""
+
+    code: str
+    summary: str
+    language: str
+    repository: str
+    path: str
+    name: str
+    variant: str
+
+
+def read_functions(file: Path, split: str | None) -> Iterator[Function]:
+    """Read the functions of one split, or of all, from the output of `train.code_reader.pairs`."""
+    for where, row in reading.objects(file):
+        if split is None or row.get("split") == split:
+            texts = [reading.text_under(row, name, where) for name in ("code", "summary", "language")]
+            place = [str(row.get(name, "")) for name in ("repository", "path", "function", "variant")]
+            yield Function(texts[0], clean(texts[1]), texts[2], *place)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A function with wrong summaries; "" if there is none."""
+
+    function: Function
+    sibling: str
+    changed: str
+
+
+def make_trials(file: Path, split: str | None, seed: int, most: int = _TRIALS) -> list[Trial]:
+    """Choose functions at random, and give them the summary of a sibling and a changed summary.
+
+    Siblings with the same content words do the same.
+    """
+    functions, words = list(read_functions(file, split)), lexicon.load()
+    files: dict[tuple[str, str], list[Function]] = defaultdict(list)
+    for function in functions:
+        files[function.repository, function.path].append(function)
+    random, trials = np.random.default_rng(seed), []
+    for number in random.permutation(len(functions))[:most]:
+        function = functions[number]
+        content = extract_content_words(function.summary, words)
+        siblings = [
+            other.summary
+            for other in files[function.repository, function.path]
+            if extract_content_words(other.summary, words) != content
+        ]
+        made = change(function.summary, words, random)
+        sibling = siblings[random.integers(len(siblings))] if siblings else ""
+        trials.append(Trial(function, sibling, made[1] if made else ""))
+    if not any(trial.sibling for trial in trials) or not any(trial.changed for trial in trials):
+        raise InputError(f"{file}: no functions with siblings, or whose summaries can be changed, in {split}")
+    return trials
+
+
+Scored = dict[str, tuple[FitScores, FitScores]]  # of the true and the wrong summaries, by the kind of these
+
+
+def score_trials(reader: CodeReader, trials: Sequence[Trial]) -> Scored:
+    """Score the true and the wrong summaries of trials, by the kind of the wrong ones."""
+    scored = {}
+    for name in ("sibling", "changed"):
+        kept = [trial for trial in trials if getattr(trial, name)]
+        texts = [trial.function.summary for trial in kept], [getattr(trial, name) for trial in kept]
+        scored[name] = _score(reader, kept, texts[0]), _score(reader, kept, texts[1])
+    return scored
+
+
+def aucs(scored: Scored) -> dict[str, float]:
+    """Compute the AUCs on trials; without a model that reads code, only those of the score."""
+    figures = {}
+    for name, (true, wrong) in scored.items():
+        figures[f"auc_{name}"] = area_under_roc(true.values, wrong.values)
+        if true.fits is not None and wrong.fits is not None:
+            figures[f"fits_auc_{name}"] = area_under_roc(true.fits, wrong.fits)
+    return figures
+
+
+def calibrate(scored: Scored, info: MeaningInfo) -> MeaningInfo:
+    """Calibrate `fits` on trials whose `fits` are those of an uncalibrated head; both kinds count alike."""
+    fits, labels, smallest = [], [], min(len(true.values) for true, _ in scored.values())
+    for scores in scored.values():
+        for label, side in zip((1.0, 0.0), scores, strict=True):
+            assert side.fits is not None
+            fits.append(side.fits[:smallest])
+            labels.append(np.full(smallest, label))
+    values = np.concatenate(fits).clip(1e-12, 1 - 1e-12)
+    slope, intercept = fit_platt(np.log(values / (1 - values)), np.concatenate(labels))
+    return replace(
+        info, slope=slope, intercept=intercept, fitted_on=f"{4 * smallest:,} summaries of functions"
+    )
+
+
+def _score(reader: CodeReader, trials: Sequence[Trial], summaries: Sequence[str]) -> FitScores:
+    functions = [trial.function for trial in trials]
+    return reader.score(
+        [CodePair(one.code, text, one.language) for one, text in zip(functions, summaries, strict=True)]
+    )
+
+
+def move_by_rewriting(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return how far scores move if code is rewritten, as a share of the spread between functions."""
+    kept = [trial for trial in trials if trial.function.variant]
+    if not kept:
+        raise InputError("no function has a variant")
+    rewritten = [
+        replace(trial, function=replace(trial.function, code=trial.function.variant)) for trial in kept
+    ]
+    summaries = [trial.function.summary for trial in kept]
+    before, after = _score(reader, kept, summaries), _score(reader, rewritten, summaries)
+    figures = {"move": float(np.abs(after.values - before.values).mean() / before.values.std())}
+    if before.fits is not None and after.fits is not None:
+        figures["fits_move"] = float(np.abs(after.fits - before.fits).mean() / before.fits.std())
+    return figures
+
+
+@dataclass(frozen=True)
+class RatedCode:
+    """n rated summaries with the code that they describe, and their references."""
+
+    name: str
+    pairs: list[CodePair]
+    references: list[str]
+    ratings: Floats
+
+    @classmethod
+    def load(cls, file: Path) -> RatedCode:
+        """Read JSON lines with `code`, `language`, `candidate`, `reference` and `rating`."""
+        pairs, references, ratings = [], [], []
+        for where, row in reading.objects(file):
+            code, candidate, reference = (
+                reading.text_under(row, name, where) for name in ("code", "candidate", "reference")
+            )
+            pairs.append(CodePair(code, candidate, row.get("language")))
+            references.append(reference)
+            rating = row.get("rating")
+            if not isinstance(rating, int | float):
+                raise InputError(f'{where}: expected a number under "rating"')
+            ratings.append(float(rating))
+        return cls(file.stem, pairs, references, np.array(ratings))
+
+    def features(self, metric: SimLLM) -> Floats:
+        """Return (n, 3) scores against the reference and against the code, and `fits` (0 without it)."""
+        by_code = metric.code_reader.score(self.pairs)
+        by_reference = metric.score([pair.summary for pair in self.pairs], self.references).values
+        fits = np.zeros(len(self.pairs)) if by_code.fits is None else by_code.fits
+        return np.stack([by_reference, by_code.values, fits], axis=1)
+
+
+def fit_both(sets: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """Fit the (3,) weights, at least 0 and with sum 1, that correlate best with the ratings of all sets.
+
+    Each set is its (n, 3) features and (n,) ratings; sets count alike, whatever their size.
+    """
+    steps = np.linspace(0, 1, 21)
+    grid = [(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1 + 1e-9]
+
+    def quality(weights: tuple[float, ...]) -> float:
+        return sum(_spearman(features @ np.array(weights), ratings) for features, ratings in sets)
+
+    return np.abs(max(grid, key=quality)).round(4)
+
+
+def _spearman(scores: Floats, ratings: Floats) -> float:
+    return float(np.corrcoef(rankdata(scores), rankdata(ratings))[0, 1]) if np.ptp(scores) else 0.0
+
+
+def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> list[float]:
+    """Return for each set the correlation of combined scores whose weights were fitted to other functions."""
+    folds = []
+    for one in rated:
+        codes = list(dict.fromkeys(pair.code for pair in one.pairs))
+        fold_of = dict(zip(codes, np.random.default_rng(1).permutation(len(codes)) % _FOLDS, strict=True))
+        folds.append(np.array([fold_of[pair.code] for pair in one.pairs]))
+    combined = [np.zeros(len(one.ratings)) for one in rated]
+    for fold in range(_FOLDS):
+        kept = [own != fold for own in folds]
+        weights = fit_both(
+            [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)]
+        )
+        for scores, x, keep in zip(combined, features, kept, strict=True):
+            scores[~keep] = x[~keep] @ weights
+    return [_spearman(scores, one.ratings) for scores, one in zip(combined, rated, strict=True)]
+
+
+def make_card(facts: Mapping[str, Any]) -> str:
+    """Format the model card in Markdown; values that are dictionaries are left out."""
+    rows = "".join(f"| {key} | {value} |\n" for key, value in facts.items() if not isinstance(value, dict))
+    return (
+        "# The code reader of simllm\n\nReads the code of a function, and tells how well a summary describes "
+        "it. Belongs to one model of summaries.\n\n"
+        f"| | |\n|---|---|\n{rows}"
+    )
+
+
+def main() -> int:
+    """Run the command line, and return the exit status."""
+    parser = make_parser("train.code_reader.measure", __doc__)
+    parser.add_argument("--pairs", type=Path, required=True, help="output of train.code_reader.pairs")
+    parser.add_argument("--rated", type=Path, nargs="+", required=True, help="rated summaries with code")
+    parser.add_argument("--model", type=Path, help="model that reads code (default: the one with simllm)")
+    parser.add_argument("--summaries", type=Path, help="model that embeds the summaries (default: as above)")
+    parser.add_argument("--shared", action="store_true", help="measure without a model that reads code")
+    parser.add_argument(
+        "--release", type=Path, metavar="FOLDER", help="write --model there, with the weights"
+    )
+    return run_command(parser, _measure)
+
+
+def _measure(
+    pairs: Path,
+    rated: list[Path],
+    model: Path | None,
+    summaries: Path | None,
+    shared: bool,
+    release: Path | None,
+) -> None:
+    metric = SimLLM(summaries, mode="fast")
+    if model or shared:
+        code = code_model.load(model, metric.model) if model and not shared else None
+        if model and not code:
+            raise InputError(f"{model}: belongs to another model of summaries; name it with --summaries")
+        metric.code_reader = CodeReader(metric.model, metric.engine, metric.code_reader.pool, code=code)
+    sets = [RatedCode.load(file) for file in rated]
+    features = [one.features(metric) for one in sets]
+    weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)])
+    figures: dict[str, float] = {}
+    for one, x, both in zip(sets, features, cross_validated(sets, features), strict=True):
+        figures[f"{one.name}_reference"] = _spearman(x[:, 0], one.ratings)
+        figures[f"{one.name}_code"] = _spearman(x[:, 1], one.ratings)
+        figures[f"{one.name}_fits"] = _spearman(x[:, 2], one.ratings)
+        figures[f"{one.name}_both"] = both
+    trials = make_trials(pairs, None, seed=1)
+    figures |= aucs(score_trials(metric.code_reader, trials))
+    figures |= move_by_rewriting(metric.code_reader, make_trials(pairs, None, 1, 10**6))
+    figures = {name: round(value, 4) for name, value in figures.items()}
+    print(json.dumps(figures, indent=1))
+    print(f"weights of reference, code and fits: {weights.tolist()}")
+    if release:
+        if not (code := metric.code_reader.model):
+            raise InputError("--release needs --model")
+        facts = {**code.info.provenance, **figures}
+        info = replace(code.info, both=tuple(weights.tolist()), provenance=facts)
+        info = replace(info, both_fitted_on=", ".join(one.name for one in sets))
+        code_model.save(release, code.encoder, code.head, info, make_card(facts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
