@@ -226,7 +226,7 @@ class CodeReader:
             embeddings.append(np.stack([mean_of_windows(rows, windows) for windows in texts.inputs]))
             vectors.append([torch.cat([read[ids][1] for ids in windows]) for windows in texts.inputs])
         cosines = cosine(*embeddings)
-        return cosines, embedding.run_head(self.head, self.engine, *vectors, cosines)[:, 0]
+        return cosines, embedding.run_head(self.head, self.engine, vectors[0], vectors[1], cosines)[:, 0]
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
         """Compute each text's (D,) embedding and (tokens, W) inputs of the head from (B, L, N * D) states."""

@@ -85,7 +85,8 @@ def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     assert "no such folder" in done.stderr
 
 
-def test_every_step_of_the_recipe_can_be_started(tmp_path):
+def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a checkout may have outputs of some steps
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
     steps = remaining_commands(recipe, "data", *([tmp_path / name] for name in ("tree", "more", "unseen")))

@@ -22,6 +22,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from simllm.code.languages.language import load_language
+from simllm.code.source_files import is_generated
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.perturb.code import DEFAULT_RULES, rewrite
@@ -34,7 +35,7 @@ from train.corpus.deduplicate import identity
 from train.corpus.deduplicate import words as words_of_text
 from train.corpus.extract import make_comment
 from train.corpus.parts import Tally
-from train.corpus.source_trees import Code, is_generated, read_folder
+from train.corpus.source_trees import Code, read_folder
 from train.corpus.sources import match_files
 from train.runtime.command import make_parser, run_command
 
