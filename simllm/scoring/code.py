@@ -28,25 +28,25 @@ from simllm.scoring.scores import about_truncated
 from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
 
 # Regular expressions instead of parsers: scores must not depend on the parsers that are installed. Strings
-# are matched because they may contain comment marks.
+# are matched because they may contain comment marks. Their first use compiles them: most runs need none.
 _STRING = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`[^`]*`"
 _BLOCK = r"(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|//[^\n]*"
-_C_LIKE = re.compile(rf"{_BLOCK})|{_STRING}")
-_PYTHON = re.compile(rf"(?P<comment>\#[^\n]*)|\"\"\"(?s:.*?)(?:\"\"\"|\Z)|'''(?s:.*?)(?:'''|\Z)|{_STRING}")
-_RUBY = re.compile(rf"(?P<comment>\#[^\n]*|(?ms:^=begin\b.*?(?:^=end\b|\Z)))|{_STRING}")
-_PHP = re.compile(rf"{_BLOCK}|\#(?!\[)[^\n]*)|{_STRING}")
+_C_LIKE = rf"{_BLOCK})|{_STRING}"
+_PYTHON = rf"(?P<comment>\#[^\n]*)|\"\"\"(?s:.*?)(?:\"\"\"|\Z)|'''(?s:.*?)(?:'''|\Z)|{_STRING}"
+_RUBY = rf"(?P<comment>\#[^\n]*|(?ms:^=begin\b.*?(?:^=end\b|\Z)))|{_STRING}"
+_PHP = rf"{_BLOCK}|\#(?!\[)[^\n]*)|{_STRING}"
 # Without a known language, `#` begins a comment only at the beginning of a line, but not in `#include`.
-_OTHER = re.compile(rf"{_BLOCK}|(?m:^[ \t]*\#(?![a-z])[^\n]*))|{_STRING}")
+_OTHER = rf"{_BLOCK}|(?m:^[ \t]*\#(?![a-z])[^\n]*))|{_STRING}"
 _COMMENTS = {"python": _PYTHON, "ruby": _RUBY, "php": _PHP} | dict.fromkeys(
     ("java", "javascript", "typescript", "go", "cpp"), _C_LIKE
 )
 # Only that of the first function; searching again from each `def` would take quadratic time.
-_DOCSTRING = re.compile(
+_DOCSTRING = (
     r"\A((?>(?s:.*?)\bdef\b)(?s:.*?):[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*)"
     r"[rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(?=\n|\Z)"
 )
 # Operators are kept where they decide the meaning; those of pointers, types and arrows are no words.
-_WORD = re.compile(
+_WORD = (
     r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+|\d+(?:\.\d+)?"
     r"|==|!=|<=|>=|&&|\|\||!|(?<=\s)(?:[<>*/%+]|-)=?(?=\s)"
 )
@@ -62,11 +62,12 @@ def words(code: str, language: str | None = None) -> str:
         >>> words("int maxOf(int a, int b) { return a >= b ? a : b; }  // the maximum", "java")
         'int max of int a int b return a >= b a b'
     """
-    code = code[:LONGEST_CODE]
+    code, language = code[:LONGEST_CODE], (language or "").lower()
     if language == "python":
-        code = _DOCSTRING.sub(r"\1", code, count=1)
-    comments = _COMMENTS.get((language or "").lower(), _OTHER)
-    return " ".join(_WORD.findall(comments.sub(lambda m: " " if m["comment"] else m[0], code))).lower()
+        code = re.sub(_DOCSTRING, r"\1", code, count=1)
+    comments = _COMMENTS.get(language, _OTHER)
+    code = re.sub(comments, lambda found: " " if found["comment"] else found[0], code)
+    return " ".join(re.findall(_WORD, code)).lower()
 
 
 class CodePair(NamedTuple):
