@@ -15,6 +15,7 @@ from tqdm import tqdm
 from simllm.cli import (
     report_option,
     results,
+    score_against,
     score_by_metrics,
     score_cascade,
     shared_options,
@@ -43,6 +44,7 @@ EXAMPLES = """examples:
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
   simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
+  simllm score --jsonl items.jsonl --against code
   simllm score --jsonl pairs.jsonl --report report.html --group-by language
   simllm score --jsonl pairs.jsonl --judge judge.toml --judge-below .2:.8
   simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
@@ -58,11 +60,13 @@ def run(options: Options) -> None:
     if several:
         _score_files(options, several)
         return
-    source = _choose_source(options)
+    source = None if options.reads_code else _choose_source(options)
     output_file.check_output(options.output, options.overwrite or options.resume)
     report_option.check(options)
     groups = report_option.read_groups(options)
-    if options.judge is not None:
+    if source is None:
+        score_against.run(options, groups)
+    elif options.judge is not None:
         score_cascade.run(options, source)
     elif options.metrics is None:
         _score(options, source, groups)

@@ -15,6 +15,10 @@ FOR_CODE = (
     ("source_field", "language", "as_published", "largest_tree"),
     "goes with metrics for code in --metrics",
 )
+_NOT_AGAINST_CODE = (
+    "candidates", "references", "metrics", "judge", "pooling", "similarity", "frequencies", "scale",
+    "measure", "prior", "resume",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,9 @@ class Options(PairOptions):
     candidate_field: str = "candidate"
     reference_field: str = "reference"
     source_field: str = "source"
+    # The code that candidates describe.
+    against: str | None = None
+    code_field: str = "code"
     # Several files.
     engine: str = "local"
     address: str | None = None
@@ -58,6 +65,11 @@ class Options(PairOptions):
         """The scale of the shown scores."""
         return self.scale if self.measure == "similarity" else self.measure
 
+    @property
+    def reads_code(self) -> bool:
+        """Whether candidates are scored against the code that they describe."""
+        return self.against in ("code", "both")
+
     def check(self, has_several_files: bool) -> None:
         """Refuse options that have no effect on the chosen way of scoring."""
         if self.measure != "similarity" and self.scale != "raw":
@@ -65,8 +77,13 @@ class Options(PairOptions):
         if self.jsonl is None:
             only_json = ("candidate_field", "reference_field", "id_field")
             shared_options.refuse(self, only_json, "goes with --jsonl FILE")
+        if self.reads_code:
+            shared_options.refuse(self, _NOT_AGAINST_CODE, f"does not go with --against {self.against}")
+        else:
+            shared_options.refuse(self, ("code_field",), "goes with --against code or both")
         if self.metrics is None:
-            only_code = [name for name in FOR_CODE[0] if self.judge is None or name != "source_field"]
+            own = {"source_field"} if self.judge is not None else {"language"} if self.reads_code else set()
+            only_code = [name for name in FOR_CODE[0] if name not in own]
             shared_options.refuse(self, only_code, FOR_CODE[1])
         if (self.judge is None) != (self.judge_below is None):
             raise InputError("--judge FILE and --judge-below LOW:HIGH go together")
@@ -88,6 +105,7 @@ class Options(PairOptions):
             one_file = (
                 "candidates",
                 "references",
+                "against",
                 "metrics",
                 "judge",
                 "resume",
@@ -138,10 +156,13 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "--source-field", metavar="NAME",
         help="for metrics of edits: the code before the change; default: %(default)s",
     )  # fmt: skip
-    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
     score.add_argument(
-        "--language", metavar="NAME", help="for metrics of code: the language of lines without `language`"
-    )
+        "--against", choices=("reference", "code", "both"),
+        help="the reference (the default), the code that the candidate describes, or both",
+    )  # fmt: skip
+    score.add_argument("--code-field", metavar="NAME", help="for --against; default: %(default)s")
+    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument("--language", metavar="NAME", help="of code: the language of lines without `language`")
     score.add_argument(
         "--metrics", metavar="A,B,…",
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",

@@ -121,6 +121,19 @@ def test_files_on_the_disk(history):
 
 
 @pytest.mark.slow
+def test_fit_of_comment_and_code(tmp_path):
+    old = 'def f(items):\n    """Sort the items."""\n    items.sort()\n    return sorted(items)\n'
+    new = old.replace("items.sort()", "file.close()").replace("sorted(items)", "network.open()")
+    folder = make_history(tmp_path / "r", {"a.py": old}, {"a.py": new})
+    assert alarms(folder, "--range", "HEAD~1..HEAD") == []
+    assert alarms(folder, "--range", "HEAD~1..HEAD", "--min-fall", "0.05") == [("a.py", 2, "lower-fit")]
+    (tmp_path / "a.py").write_text(new)
+    assert alarms(tmp_path, "a.py", "--min-fit", "0.99") == [("a.py", 2, "poor-fit")]
+    assert alarms(tmp_path, "a.py", "--min-fit", "-1") == []
+    assert run("check", "--min-fall", "1", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.slow
 def test_comment_that_a_later_commit_mends(tmp_path):
     mended = NEW.replace("time: in", "seconds: in")
     folder = make_history(tmp_path / "r", {"a.py": OLD}, {"a.py": NEW}, {"a.py": mended})

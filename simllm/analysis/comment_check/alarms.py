@@ -7,13 +7,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import simllm
-from simllm.analysis.comment_check.rules import RULES
+from simllm.analysis.comment_check.documentation import read_documentation
+from simllm.analysis.comment_check.rules import RULES, is_cosmetic
 from simllm.analysis.comment_check.search import Case
+from simllm.code.languages.language import load_language
 from simllm.io.tables import on_one_line
+
+if TYPE_CHECKING:
+    from simllm.scoring.code import CodeReader
 
 _LONGEST_SENTENCE = 200  # characters that are shown
 
@@ -49,14 +54,73 @@ class Alarm:
         return list(RULES).index(self.rule), -fall, self.path, self.line
 
 
-def alarms_of(case: Case, fits: tuple[float | None, float | None] = (None, None)) -> list[Alarm]:
-    """Return an alarm for each broken claim of a case; `fits` are the fit before and now."""
-    place = (case.path, case.function.name)
+@dataclass(frozen=True)
+class FitLimits:
+    """When the fit of comment and code alone makes an alarm.
+
+    Attributes:
+        fall: The smallest fall of the fit by a change of the code; None for no such alarms.
+        least: The smallest fit that is no alarm; None for no such alarms.
+    """
+
+    fall: float | None = None
+    least: float | None = None
+
+
+def alarms_of(cases: Iterable[Case], reader: CodeReader | None, limits: FitLimits) -> list[Alarm]:
+    """Return the alarms about cases, the strongest evidence first; a reader tells how well comments fit."""
+    alarms = list[Alarm]()
+    if reader is None:
+        alarms = [alarm for case in cases for alarm in _broken(case, (None, None))]
+    else:
+        kept = [
+            case for case in cases if case.broken or not (case.old and is_cosmetic(case.old, case.function))
+        ]
+        for case, fits in zip(kept, _fits(kept, reader), strict=True):
+            alarms += _broken(case, fits) or _unfit(case, fits, limits)
+    return sorted(alarms, key=lambda alarm: alarm.order)
+
+
+def _broken(case: Case, fits: tuple[float | None, float | None]) -> list[Alarm]:
     return [
-        Alarm(place[0], case.function.line + each.claim.line, place[1], each.rule,
-              _shown(each.claim.sentence), on_one_line(each.reason), *fits)
+        _alarm(case, each.rule, each.claim.sentence, each.claim.line, each.reason, fits)
         for each in case.broken
-    ]  # fmt: skip
+    ]
+
+
+def _unfit(case: Case, fits: tuple[float | None, float], limits: FitLimits) -> list[Alarm]:
+    """Return an alarm if the fit alone is beyond a limit."""
+    before, now = fits
+    lines = read_documentation(case.function.comment, case.function.language).lines
+    line, first = next(((n, text) for n, text in enumerate(lines) if text.strip()), (0, ""))
+    if limits.fall is not None and before is not None and before - now >= limits.fall:
+        reason = f"the code changed, and the fit fell from {before:.2f} to {now:.2f}"
+        return [_alarm(case, "lower-fit", first, line, reason, fits)]
+    if limits.least is not None and now < limits.least:
+        return [_alarm(case, "poor-fit", first, line, f"the fit is {now:.2f}", fits)]
+    return []
+
+
+def _alarm(
+    case: Case, rule: str, sentence: str, line: int, reason: str, fits: tuple[float | None, float | None]
+) -> Alarm:
+    function = case.function
+    place = (case.path, function.line + line, function.name)
+    return Alarm(*place, rule, _shown(sentence), on_one_line(reason), *fits)
+
+
+def _fits(cases: Sequence[Case], reader: CodeReader) -> list[tuple[float | None, float]]:
+    """Return how well each comment fitted the old code (None without old code), and fits the code now."""
+    from simllm.scoring.code import CodePair  # late, because torch is slow
+
+    functions = [each for case in cases for each in (case.old, case.function) if each]
+    pairs = [
+        CodePair(each.code, load_language(each.language).strip_marks(each.comment), each.language)
+        for each in functions
+    ]
+    scores = reader.score(pairs)
+    values = iter((scores.values if scores.fits is None else scores.fits).tolist())
+    return [(next(values) if case.old else None, next(values)) for case in cases]
 
 
 def _shown(sentence: str) -> str:

@@ -159,7 +159,9 @@ def _field(node: Node, name: str) -> Node | None:
     for here in nodes:
         if child := here.child_by_field_name(name):
             return child
-        nodes += [child for child in here.named_children if child.type not in (*_TYPES, "block")]
+        # Functions in the body have fields of their own.
+        body = here.child_by_field_name("body") if name != "body" else None
+        nodes += [child for child in here.named_children if child != body and child.type not in _TYPES]
         if len(nodes) > 500:  # data rather than a declaration
             return None
     return None

@@ -1,0 +1,70 @@
+"""`simllm score --against code`: score summaries against the code that they describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simllm.cli import report_option, results, shared_options
+from simllm.cli.report_option import Groups
+from simllm.errors import InputError
+from simllm.io import reading, tables
+from simllm.io.text_pairs import PairWithId, shown_id
+
+if TYPE_CHECKING:
+    from simllm.cli.score_options import Options
+    from simllm.metrics.interface import Example
+
+
+def run(options: Options, groups: Groups) -> None:
+    """Score all items, and write a table of scores and of probabilities that candidates fit the code."""
+    if options.jsonl is None or options.texts:
+        raise InputError(f'--against {options.against} needs --jsonl FILE, with "{options.code_field}"')
+    rows, examples = read_items(options.jsonl, options)
+    from simllm.metric import SimLLM
+
+    metric = SimLLM(options.model, mode=options.mode, on_long=options.on_long, long=options.long)
+    with results.collected() as messages:
+        scores = metric.score(examples, against=options.against)
+    fits = scores.fits
+    form = tables.format_for(options.format, options.output)
+    with_id = form if options.id_field else None
+    columns = [*(["id"] if with_id else []), "score", *(["fits"] if fits is not None else []), "candidate"]
+    cells = [
+        [*shown_id(row, with_id), value, *([fits[i]] if fits is not None else []), row.candidate]
+        for i, (row, value) in enumerate(zip(rows, scores.values.tolist(), strict=True))
+    ]
+    facts: dict[str, Any] = {
+        "items": len(rows),
+        "mean": scores.mean,
+        "empty": scores.empty,
+        "truncated": scores.truncated,
+        "signature": scores.signature,
+        **results.tell(messages),
+    }
+    tables.write(tables.Table(columns, cells, facts), form, options.output)
+    shared_options.print_mean(options, form, len(rows), ("mean score", scores.mean), scores.signature)
+    if options.report:
+        # The page shows the code in place of references, and explains no words of the code.
+        report_option.write_for_pairs(options, groups, rows, {"score": scores}, {}, scores.signature)
+
+
+def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Example]]:
+    """Read the items of JSON lines: candidate, code, and the reference for `--against both`.
+
+    The rows have the code in place of the reference. The language of a line comes before `--language`.
+    """
+    from simllm.metrics.interface import Example
+
+    rows, examples = list[PairWithId](), list[Example]()
+    for where, row in reading.objects(file):
+        names = [options.candidate_field, options.code_field]
+        names += [options.reference_field] if options.against == "both" else []
+        candidate, code, *references = (reading.text_under(row, name, where) for name in names)
+        language = reading.text_under(row, "language", where) if "language" in row else options.language
+        id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
+        rows.append(PairWithId(candidate, code, id_))
+        examples.append(Example(candidate, references[0] if references else None, code, language))
+    if not rows:
+        raise InputError(f"{file}: empty; expected a JSON object per line")
+    return rows, examples
