@@ -55,10 +55,12 @@ def broken_by_change(
     if not is_cosmetic(old, new):
         found += [*_gone_exceptions(change), *_gone_values(change)]
     order = list(RULES)
-    # The strongest evidence of each name counts.
+    # The strongest evidence about each name and sentence counts.
     best = dict[str, BrokenClaim]()
     for broken in sorted(found, key=lambda each: order.index(each.rule)):
-        best.setdefault(broken.claim.value or broken.rule, broken)
+        is_value = broken.rule == "missing-value"
+        if not (is_value and any(broken.claim.sentence in other.claim.sentence for other in best.values())):
+            best.setdefault(broken.claim.value or broken.rule, broken)
     return list(best.values())
 
 
