@@ -11,18 +11,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import results
-from simllm.cli.shared_options import CommonOptions
-from simllm.io import output_file, packages, tables
+from simllm.cli.shared_options import CommonOptions, refuse
+from simllm.errors import InputError
+from simllm.io import output_file, packages, reading, tables
 from simllm.scoring.scores import CHANGED
 
 if TYPE_CHECKING:
+    from simllm.analysis.code_explanation import CodeExplanation
     from simllm.analysis.explanation import Clause, ClauseExplanation, Explanation, Word
 
 FORMATS = ("text", "json", "html")
 EXAMPLES = """examples:
   simllm explain "adds two lists" "combines 2 arrays"
   simllm explain "adds two lists" "combines 2 arrays" -f html -o why.html
+  simllm explain "adds two lists and prints them" --code add.py
 """
+# Those whose comments look alike need no other rules.
+_LANGUAGES = {
+    ".py": "python",
+    ".rb": "ruby",
+    ".php": "php",
+    ".java": "java",
+    ".js": "javascript",
+    ".go": "go",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +42,9 @@ class Options(CommonOptions):
     """The options of `simllm explain`."""
 
     candidate: str
-    reference: str
+    reference: str | None = None
+    code: Path | None = None
+    language: str | None = None
     model: str | None = None
     long: str | None = None
 
@@ -38,7 +52,11 @@ class Options(CommonOptions):
 def add_options(explain: argparse.ArgumentParser) -> None:
     """Add the arguments of `simllm explain` to its parser."""
     explain.add_argument("candidate", metavar="CANDIDATE")
-    explain.add_argument("reference", metavar="REFERENCE")
+    explain.add_argument("reference", nargs="?", metavar="REFERENCE")
+    explain.add_argument("--code", type=Path, metavar="FILE", help="a function, in place of REFERENCE")
+    explain.add_argument(
+        "--language", metavar="NAME", help="of the code, such as java; default: by the name of the file"
+    )
     explain.add_argument(
         "--long", choices=("sentences", "whole"),
         help="texts with several sentences: clause by clause (the default), or as a whole, word by word",
@@ -48,6 +66,13 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 def run(options: Options) -> None:
     """Run `simllm explain`: score two texts and show the contribution of each word or clause."""
     output_file.check_output(options.output, options.overwrite)
+    if (options.reference is None) == (options.code is None):
+        raise InputError("expected a candidate, and either a reference or --code FILE")
+    if options.code is not None:
+        _explain_against_code(options, options.code)
+        return
+    assert options.reference is not None
+    refuse(options, ("language",), "goes with --code FILE")
     from simllm.analysis.explanation import explain, explain_clauses
     from simllm.metric import SimLLM
 
@@ -63,6 +88,38 @@ def run(options: Options) -> None:
     else:
         shown = to_html(explanation) if options.format == "html" else to_text(explanation, coloured)
     tables.show(shown, options.output)
+
+
+def _explain_against_code(options: Options, file: Path) -> None:
+    """Show the statements of a summary without support in the code, and what supports the others."""
+    refuse(options, ("long",), "does not go with --code")
+    if options.format == "html":
+        raise InputError("--format html does not go with --code")
+    code = reading.whole_text(file)
+    from simllm.analysis.code_explanation import explain_against_code
+    from simllm.metric import SimLLM
+
+    with results.collected() as messages:
+        language = options.language or _LANGUAGES.get(file.suffix)
+        explanation = explain_against_code(SimLLM(options.model), options.candidate, code, language)
+    summary = results.tell(messages)
+    if options.format == "json":
+        shown = json.dumps(asdict(explanation) | summary, indent=2, ensure_ascii=False) + "\n"
+    else:
+        shown = _statements_to_text(explanation)
+    tables.show(shown, options.output)
+
+
+def _statements_to_text(explanation: CodeExplanation) -> str:
+    """Format the statements of a summary for a terminal: score, and identifiers or a note."""
+    lines = [f"score {explanation.score:.4f}"]
+    if explanation.fits is not None:
+        lines.append(f"fits  {explanation.fits:.4f}")
+    lines += ["", f"{'statement':{_WIDTH}}   score  supported by"]
+    for each in explanation.statements:
+        support = ", ".join(each.identifiers) if each.supported else "[without support in the code]"
+        lines.append(f"{_shorten(each.text):{_WIDTH}} {each.score:7.2f}  {support}".rstrip())
+    return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
 def to_text(explanation: Explanation | ClauseExplanation, coloured: bool) -> str:

@@ -1,4 +1,4 @@
-"""`simllm score --against`: tables of scores of summaries against the code that they describe."""
+"""`simllm score --against` and `simllm explain --code`: summaries against the code that they describe."""
 
 import json
 
@@ -52,11 +52,66 @@ def test_report_shows_the_code(items, tmp_path):
         (["a", "b", "--against", "code"], '--against code needs --jsonl FILE, with "code"'),
         (["--jsonl", "FILE", "--against", "code", "--scale", "percentile"], "--scale does not go with"),
         (["--jsonl", "FILE", "--against", "code", "--metrics", "bleu"], "--metrics does not go with"),
-        (["--jsonl", "FILE", "--against", "code", "--code-field", "body"], "items.jsonl:1: expected a text"),
+        (
+            ["--jsonl", "FILE", "--against", "code", "--code-field", "body"],
+            'items.jsonl, line 1: expected a text under "body"',
+        ),
         (["--jsonl", "FILE", "--code-field", "body"], "--code-field goes with --against code or both"),
     ],
 )
 def test_wrong_options(options, message, items):
     done = run("score", *[items if word == "FILE" else word for word in options])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+CODE = """def merge_accounts(first, second, limit=3):
+    \"\"\"Delete the log files.\"\"\"
+    balance = first.balance + second.balance  # printer
+    if balance > limit:
+        notify_owner(first.owner)
+    return balance
+"""
+
+
+@pytest.fixture
+def code(tmp_path):
+    (tmp_path / "accounts.py").write_text(CODE)
+    return tmp_path / "accounts.py"
+
+
+def test_statements_with_and_without_support(code):
+    summary = "merges two accounts, notifies the owner, and sends the report to the printer"
+    done = run("explain", summary, "--code", code, "-f", "json")
+    explained = json.loads(done.stdout)
+    first, second, third = explained["statements"]
+    assert [each["supported"] for each in explained["statements"]] == [True, True, False]
+    assert "merge_accounts" in first["identifiers"]
+    assert {"owner", "notify_owner"} <= set(second["identifiers"])
+    assert third["identifiers"] == []
+    assert explained["score"] == pytest.approx(SimLLM().score(
+        [Example(summary, None, CODE, "python")]
+    ).values[0])  # fmt: skip
+    text = run("explain", summary, "--code", code).stdout
+    assert "without support in the code" in text
+
+
+def test_words_of_comments_support_nothing(code):
+    explained = json.loads(run("explain", "Deletes the printer.", "--code", code, "-f", "json").stdout)
+    assert "printer" not in explained["statements"][0]["identifiers"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["a"], "expected a candidate, and either a reference or --code FILE"),
+        (["a", "b", "--code", "FILE"], "expected a candidate, and either"),
+        (["a", "b", "--language", "java"], "--language goes with --code FILE"),
+        (["a", "--code", "FILE", "-f", "html"], "--format html does not go with --code"),
+        (["a", "--code", "missing.py"], "missing.py: cannot be read"),
+    ],
+)
+def test_wrong_options_of_explain(options, message, code):
+    done = run("explain", *[code if word == "FILE" else word for word in options])
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
