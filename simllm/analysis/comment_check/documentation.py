@@ -188,7 +188,9 @@ def _items(lines: list[str], first: int, end: int, kind: str, item: re.Pattern[s
         if filled and not _NOTHING.match(lines[filled[0]]):
             yield Claim("return", "", " ".join(lines[filled[0]].split()), filled[0])
         return
-    indent = min((_indent(lines[number]) for number in filled), default=0)
+    if not filled:
+        return
+    indent = min(_indent(lines[number]) for number in filled)
     starts = [number for number in filled if _indent(lines[number]) == indent]
     for number, following in zip(starts, [*starts[1:], end], strict=True):
         if found := item.match(lines[number].strip()):

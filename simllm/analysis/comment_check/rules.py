@@ -151,7 +151,8 @@ def _gone_parameters(change: _Change) -> Iterator[BrokenClaim]:
 def _new_parameters(change: _Change) -> Iterator[BrokenClaim]:
     """Yield parameters that a change added, if the comment describes all the others."""
     claims = change.documentation.of_kind("parameter")
-    described = {claim.value for claim in claims}
+    # A tag that has only a type and a name says nothing that the signature does not.
+    described = {claim.value for claim in claims if re.search(rf"\b{claim.value}\b.*\s\w", claim.sentence)}
     others = [
         p for p in change.old.parameters or () if not p.is_rest and p.name not in ("self", "cls", "this")
     ]
@@ -190,7 +191,8 @@ def _wrong_defaults(function: CheckedFunction, documentation: Documentation) -> 
         said, actual = _literal(found[0][0]), _default(parameter)
         # None often stands for a value that the body chooses.
         if actual is not None and actual[0] != "nothing" and said is not None and said != actual:
-            if {said[0], actual[0]} == {"number", "truth"}:  # 0 for false
+            # 0 stands for false, and "none" for None.
+            if {said[0], actual[0]} == {"number", "truth"} or (not said[1] and actual[1] in ("", "none")):
                 continue
             yield BrokenClaim(
                 "changed-default",

@@ -1,10 +1,13 @@
 """Broken claims of comments: what each rule finds in each language, and what it leaves alone."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from simllm.analysis.comment_check.documentation import read_documentation
 from simllm.analysis.comment_check.functions import documented_functions
 from simllm.analysis.comment_check.rules import broken_by_change, broken_now, is_cosmetic
-from simllm.code.languages.language import load_language
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, load_language
 from simllm.code.normal_form import code_tokens
 
 
@@ -25,6 +28,34 @@ def after(old, new, language="python"):
     return [(broken.rule, broken.claim.value) for broken in changed]
 
 
+PIECES = [
+    "\n",
+    "    ",
+    "Args:",
+    "Parameters",
+    "----",
+    "@param ",
+    "{@code x}",
+    ":raises ",
+    "Returns:",
+    "`a_b`",
+    " 30",
+]
+PIECES += [
+    '"""',
+    "/**",
+    " * ",
+    "*/",
+    "# ",
+    "// ",
+    "@return ",
+    "$a",
+    "[b=5]",
+    "{Map<",
+    ":param x: y",
+    "default 5",
+    "'x'",
+]
 UNKNOWN = {
     "python": ['def f(a):\n    """Add.\n\n    :param a: x\n    :param int b: y\n    """\n    return a\n',
                'def f(a):\n    """Add.\n\n    Args:\n'
@@ -168,6 +199,22 @@ def test_parameter_that_a_change_renames_or_adds():
     assert after(old, documented("return a", "a, b, _c=1", more)) == []
     # Not all parameters were documented before.
     assert after(documented("return a", "a, b, d", more), documented("return a", "a, b, c, d", more)) == []
+
+
+def test_tags_that_only_repeat_types_are_no_description():
+    old = "<?php\n/** @param Foo $a{} */\nfunction f(Foo $a) {{ return 1; }}"
+    new = old.replace("$a)", "$a, bool $b)")
+    assert after(old.format(""), new.format(""), "php") == []
+    assert after(old.format(" the x"), new.format(" the x"), "php") == [("undocumented-parameter", "b")]
+
+
+@pytest.mark.parametrize("language", sorted(set(LANGUAGE_OF_SUFFIX.values())))
+@given(comment=st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12).map("".join))
+def test_every_comment_can_be_read(language, comment):
+    lines = read_documentation(comment, language).lines
+    for claim in read_documentation(comment, language).claims:
+        assert 0 <= claim.line < len(lines)
+        assert "\n" not in claim.sentence
 
 
 def test_exception_that_is_no_longer_raised():
