@@ -15,7 +15,6 @@ from tqdm import tqdm
 from simllm.cli import (
     report_option,
     results,
-    score_against,
     score_by_metrics,
     score_cascade,
     shared_options,
@@ -65,6 +64,8 @@ def run(options: Options) -> None:
     report_option.check(options)
     groups = report_option.read_groups(options)
     if source is None:
+        from simllm.cli import score_against
+
         score_against.run(options, groups)
     elif options.judge is not None:
         score_cascade.run(options, source)
