@@ -59,7 +59,8 @@ def run(options: Options) -> None:
     if several:
         _score_files(options, several)
         return
-    source = None if options.reads_code else _choose_source(options)
+    reads_code = options.against not in (None, "reference")
+    source = None if reads_code else _choose_source(options)
     output_file.check_output(options.output, options.overwrite or options.resume)
     report_option.check(options)
     groups = report_option.read_groups(options)

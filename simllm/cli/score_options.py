@@ -65,11 +65,6 @@ class Options(PairOptions):
         """The scale of the shown scores."""
         return self.scale if self.measure == "similarity" else self.measure
 
-    @property
-    def reads_code(self) -> bool:
-        """Whether candidates are scored against the code that they describe."""
-        return self.against in ("code", "both")
-
     def check(self, has_several_files: bool) -> None:
         """Refuse options that have no effect on the chosen way of scoring."""
         if self.measure != "similarity" and self.scale != "raw":
@@ -77,12 +72,13 @@ class Options(PairOptions):
         if self.jsonl is None:
             only_json = ("candidate_field", "reference_field", "id_field")
             shared_options.refuse(self, only_json, "goes with --jsonl FILE")
-        if self.reads_code:
+        reads_code = self.against not in (None, "reference")
+        if reads_code:
             shared_options.refuse(self, _NOT_AGAINST_CODE, f"does not go with --against {self.against}")
         else:
             shared_options.refuse(self, ("code_field",), "goes with --against code or both")
         if self.metrics is None:
-            own = {"source_field"} if self.judge is not None else {"language"} if self.reads_code else set()
+            own = {"source_field"} if self.judge is not None else {"language"} if reads_code else set()
             only_code = [name for name in FOR_CODE[0] if name not in own]
             shared_options.refuse(self, only_code, FOR_CODE[1])
         if (self.judge is None) != (self.judge_below is None):
