@@ -16,7 +16,7 @@ import simllm
 from simllm.errors import InputError
 from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import code_model, saved_model
-from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device
+from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device, usable_mode
 from simllm.model.network import get_pooling, get_similarity
 from simllm.model.saved_model import default_model
 from simllm.scoring import embedding, sentences, token_matching
@@ -74,8 +74,9 @@ class SimLLM:
             similarity: `cosine` and `inverse-euclidean` compare the embeddings of two texts. `precision`,
                 `recall` and `f1` match each token with the most similar token of the other text. By default
                 that of the model folder.
-            mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
-                makes no copy, so that the scores follow the weights of an encoder that is being trained.
+            mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy; where
+                bfloat16 is slower than float32, `fast` warns and becomes `exact`. `plain` makes no copy, so
+                that the scores follow the weights of an encoder that is being trained.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
@@ -95,11 +96,10 @@ class SimLLM:
             InputError: The folder is not a model folder, the device cannot be used on this machine, or
                 another argument has no allowed value.
         """
-        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device, long, prior)
         self.model = saved_model.load(default_model() if model is None else model)
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
-        self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
+        self.on_long, self.frequencies = on_long, frequencies
         self.longest = self.model.encoder.config.max_length  # tokens in one input of the model
         if on_long not in embedding.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(embedding.ON_LONG)}")
@@ -115,15 +115,18 @@ class SimLLM:
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
             raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
-        device = default_device() if device is None else usable_device(device)
-        self.engine = Engine(self.model.encoder.to(device), mode)
+        used = default_device() if device is None else usable_device(device)
+        self.mode = usable_mode(mode, used)
+        # Processes that load a pickled metric compute in the same precision.
+        self._arguments = (model, pooling, similarity, self.mode, on_long, frequencies, device, long, prior)
+        self.engine = Engine(self.model.encoder.to(used), self.mode)
         # The calibration was measured with the pooling and similarity of the model folder.
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
         # Token matching (precision, recall, f1) does not use the meaning head.
         self.head, self.meaning = None, info.meaning
         if self.model.head and not self.by_token:
-            self.head = prepare_module(self.model.head.to(device), mode)
+            self.head = prepare_module(self.model.head.to(used), self.mode)
         self.prior = prior
         if not 0 < prior < 1:
             raise InputError(f"prior {prior:g}: expected a share between 0 and 1")

@@ -30,7 +30,8 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 class ShardSettings:
     """Settings for reading, scoring and writing the text pairs of all input files.
 
-    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode`, `on_long`, `long` and `prior`.
+    `simllm.metric.SimLLM` describes `pooling`, `similarity`, `mode`, `device`, `on_long`, `long` and
+    `prior`.
 
     Attributes:
         model: The path of the model folder; None for the included model.
@@ -46,6 +47,7 @@ class ShardSettings:
     pooling: str | None = None
     similarity: str | None = None
     mode: str = "exact"
+    device: str | None = None
     on_long: str = "truncate"
     long: str | None = None
     frequencies: str | None = None
@@ -74,6 +76,7 @@ class ShardScorer:
             pooling=settings.pooling,
             similarity=settings.similarity,
             mode=settings.mode,
+            device=settings.device,
             on_long=settings.on_long,
             long=settings.long,
             frequencies=Frequencies.load(Path(settings.frequencies)) if settings.frequencies else None,

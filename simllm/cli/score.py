@@ -140,6 +140,7 @@ def _score(options: Options, source: PairSource, groups: Groups) -> None:
         pooling=options.pooling,
         similarity=options.similarity,
         mode=options.mode,
+        device=options.device,
         on_long=options.on_long,
         long=options.long,
         frequencies=_frequencies(options.frequencies),

@@ -48,6 +48,7 @@ def run(options: Options, source: PairSource) -> None:
         options.model,
         pooling=options.pooling,
         mode=options.mode,
+        device=options.device,
         on_long=options.on_long,
         long=options.long,
         prior=options.prior,

@@ -53,6 +53,7 @@ class Options(PairOptions):
     similarity: str | None = None
     frequencies: Path | None = None
     mode: str = "exact"
+    device: str | None = None
     on_long: str = "truncate"
     long: str | None = None
     measure: str = "similarity"
@@ -121,6 +122,7 @@ class Options(PairOptions):
                 "similarity",
                 "frequencies",
                 "mode",
+                "device",
                 "on_long",
                 "long",
                 "scale",
@@ -187,6 +189,10 @@ def add_options(score: argparse.ArgumentParser) -> None:
         choices=("exact", "fast"),
         help="the precision: exact (the default) or fast",
     )
+    score.add_argument(
+        "--device", metavar="NAME",
+        help="cpu, cuda (NVIDIA or AMD) or mps (Apple); default: cuda if it is there, otherwise cpu",
+    )  # fmt: skip
     score.add_argument(
         "--on-long", choices=("truncate", "window", "error"),
         help="texts longer than the model reads: truncate (the default), window or error",

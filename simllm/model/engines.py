@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import os
+import platform
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from multiprocessing import parent_process
@@ -31,7 +33,14 @@ def usable_device(device: str) -> str:
         torch.zeros(1, device=device).cpu()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError, ImportError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__
-        usable = "cpu or cuda" if torch.cuda.is_available() else "cpu"
+        available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        # PyTorch's own messages name its internal functions, or thirty other devices.
+        if not available.get(kind := device.partition(":")[0], True):
+            reason = "an Apple GPU is not here" if kind == "mps" else "a CUDA GPU is not here"
+            reason += ", or this PyTorch does not support it"
+        elif reason.startswith("Expected one of"):
+            reason = "no name of a device"
+        usable = " or ".join(["cpu", *(kind for kind, is_here in available.items() if is_here)])
         raise InputError(f"device {device!r}: cannot be used ({reason}); expected {usable}") from None
     return device
 
@@ -168,6 +177,32 @@ class PackedLinear(nn.Module):
             torch.ops.mkldnn._linear_pointwise,
             W=weight, B=linear.bias.detach().to(dtype), attr=activation, scalars=[], algorithm="none",
         )  # fmt: skip
+
+
+@cache
+def has_fast_bfloat16(kind: str) -> bool:
+    """Return whether devices of a kind, such as "cpu", have instructions for bfloat16; False if unknown."""
+    if kind == "cuda":
+        return torch.cuda.get_device_capability() >= (8, 0)
+    if kind != "cpu" or not can_pack(torch.bfloat16):
+        return False
+    # Not measured: on a busy machine, times say little. On x86, oneDNN emulates bfloat16, at a third of the
+    # speed of float32; on other processors it has bfloat16 only with the instructions.
+    known = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private: other versions may lack it
+    return known is None or platform.machine().lower() not in ("x86_64", "amd64") or bool(known())
+
+
+def usable_mode(mode: str, device: torch.device | str) -> str:
+    """Return the mode itself, or `exact` with a warning in place of `fast` if that would be slower."""
+    kind = torch.device(device).type
+    if mode != "fast" or has_fast_bfloat16(kind):
+        return mode
+    warnings.warn(
+        f"mode fast: no instructions for bfloat16 are known on this {kind}, so that it would be slower than "
+        "mode exact; float32 is used, as in that mode",
+        stacklevel=3,
+    )
+    return "exact"
 
 
 Module = TypeVar("Module", bound=nn.Module)

@@ -389,7 +389,7 @@ def run_head(
             b, b_mask = _padded([second[i] for i in chosen])
             similar = torch.from_numpy(cosines[chosen]).float().to(a.device)
             outputs = head(a, a_mask, b, b_mask, engine.attention, similar)
-            logits[chosen] = outputs.double().cpu().numpy()
+            logits[chosen] = outputs.cpu().double().numpy()  # in this order: Apple GPUs have no float64
     return logits
 
 

@@ -189,6 +189,11 @@ BAD = [
     (("compare", "-r", "r.txt", "-c", "c.txt", "../{name}/c.txt"), "/c.txt: is named twice"),
     (("score", "-c", "one.txt", "-r", "c.txt"), "one.txt has 1 line but c.txt has 3"),
     (("score", "a", "b", "-o", ""), "argument -o/--output: expected a file name, not an empty text"),
+    (
+        ("score", "a", "b", "--device", "mps"),
+        "device 'mps': cannot be used (an Apple GPU is not here, or this PyTorch does not support it)",
+    ),
+    (("score", "a", "b", "--device", "gpu"), "device 'gpu': cannot be used (no name of a device); expected"),
     (("score", "a", "b", "--mode", "plain"), "--mode: invalid choice: 'plain' (choose from 'exact', 'fast')"),
     (("score", "a", "b", "--on-long", "cut"), "argument --on-long: invalid choice: 'cut'"),
     (("score", "a", "b", "--scale", "x"), "invalid choice: 'x' (choose from 'raw', 'percentile')"),

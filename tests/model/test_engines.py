@@ -16,6 +16,8 @@ from tests.conftest import ROOT
 
 
 def test_scores_of_all_modes_agree(comments):
+    if not engines.has_fast_bfloat16("cpu"):
+        pytest.skip("this processor has no instructions for bfloat16")
     plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
     candidates, references = comments[:150], comments[1:151]
     expected = plain.score(candidates, references).values
@@ -172,3 +174,25 @@ def test_forked_processes_refuse_a_model_on_a_gpu(model_folder):
             os._exit(7 if "which a forked process cannot use" in str(error) else 8)
         os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+EMULATED = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}  # a processor without bfloat16
+
+
+def test_fast_mode_is_float32_where_bfloat16_is_emulated(model_folder):
+    code = f"""
+import warnings
+from simllm import SimLLM
+
+metrics = []
+with warnings.catch_warnings(record=True) as caught:
+    for _ in range(3):
+        metrics.append(SimLLM({str(model_folder)!r}, mode="fast"))
+assert [str(one.message)[:9] for one in caught] == ["mode fast"], caught
+exact = SimLLM({str(model_folder)!r})
+assert metrics[0].signature == exact.signature
+texts = ["adds two lists", "opens the file"], ["combines 2 arrays", "closes the file"]
+assert (metrics[0].score(*texts).values == exact.score(*texts).values).all()
+"""
+    command = [sys.executable, "-W", "default", "-c", code]
+    subprocess.run(command, env=os.environ | EMULATED, check=True, timeout=120)

@@ -22,7 +22,7 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import build, read_json, shown
 from simllm.model import network
 from simllm.model.config import ModelConfig
-from simllm.model.engines import Engine
+from simllm.model.engines import Engine, usable_mode
 from simllm.model.network import Encoder, on_meta
 from simllm.model.saved_model import (
     StoredWeight,
@@ -121,7 +121,7 @@ def load(folder: Path, device: torch.device) -> Embed:
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
         # simllm's encoder is several times faster on a CPU than sentence-transformers.
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
-        engine = Engine(encoder.eval().to(device), "fast")
+        engine = Engine(encoder.eval().to(device), usable_mode("fast", device))
         if tokenizer.get_vocab_size() > encoder.config.vocab_size:
             raise InputError(f"{folder}: the tokenizer has more tokens than config.json says")
         tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))

@@ -178,7 +178,8 @@ def estimate(config: PretrainConfig, world: World) -> str:
     speed = tokens / times[-1] * world.size
     total = whole.update_tokens * whole.updates
     flops = task.flops_per_token
-    share = speed * flops / (peak_flops(device, config.precision) * world.size)
+    # A measured peak is too low if other programs ran meanwhile.
+    share = min(speed * flops / (peak_flops(device, config.precision) * world.size), 1)
     kind = f"{length} tokens each, random"
     emulated = config.precision != whole.precision
     rows = {

@@ -197,6 +197,8 @@ def train(
         seconds = time.monotonic() - started
         progress.seconds += seconds
         speed = tokens / seconds
+        # A measured peak is too low if other programs ran meanwhile; what is reached is a better one.
+        peak = max(peak, speed * task.flops_per_token)
         share = speed * task.flops_per_token / peak
         report.advance(seconds, f"{task.format_loss(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}")
 
