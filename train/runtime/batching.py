@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,15 @@ def keyed_uniform(seed: int, keys: NDArray[np.int64]) -> NDArray[np.float64]:
 T = TypeVar("T")
 
 
+_EXECUTORS = WeakSet[ThreadPoolExecutor]()
+
+
+def stop_prefetching() -> None:
+    """Drop what the prefetchers of this process would still compute; Python would wait for it at its end."""
+    for executor in list(_EXECUTORS):
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
 class Prefetcher(Generic[T]):
     """A sequence of `make(0)`, `make(1)`, …; reading an item starts to compute the `depth` next items."""
 
@@ -42,6 +52,7 @@ class Prefetcher(Generic[T]):
         self.depth = depth
         # A single thread, so that `make` need not be safe for several.
         self._thread = ThreadPoolExecutor(1)
+        _EXECUTORS.add(self._thread)
         self._items: dict[int, Future[T]] = {}
 
     def __getitem__(self, number: int) -> T:

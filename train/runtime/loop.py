@@ -16,7 +16,7 @@ from torch import nn
 from simllm.errors import InputError
 from simllm.model.network import Encoder
 from train.runtime import fsdp
-from train.runtime.batching import combined_seed
+from train.runtime.batching import combined_seed, stop_prefetching
 from train.runtime.checkpoint import Progress, TrainingState
 from train.runtime.config import MODEL, SNAPSHOTS, TrainingConfig
 from train.runtime.distributed import World
@@ -183,14 +183,27 @@ def train(
         # The loss stays on the device until the end of the update, so that the CPU need not wait for each
         # term.
         own_loss, own_tokens = torch.zeros((), device=world.device), 0
-        parts = task.losses(progress.update) or [exchange.no_loss]
+        parts = _loss_parts(task, progress.update, stop, world) or [exchange.no_loss]
+        # A stop does not wait for the end of a long update: the update is left, and repeated after a resume.
+        is_left = False
         for number, compute in enumerate(parts, 1):
-            part, count = compute()
-            exchange.backward(scaler.scale(part), is_last=number == len(parts))
+            is_left = _requested_anywhere(stop, task.model, world)
+            # The other processes wait for the gradients of this one, even if nobody uses them.
+            part, count = exchange.no_loss() if is_left else compute()
+            exchange.backward(scaler.scale(part), is_last=is_left or number == len(parts))
             own_loss += part.detach()
             own_tokens += count
+            if is_left:
+                break
+        loss, tokens, stop_requested, left = world.sum_values(
+            float(own_loss), own_tokens, stop.requested, is_left
+        )
+        if left:
+            adam.zero_grad()
+            with fsdp.whole(task.model, adam, world):
+                world.first_then_others(partial(save, None, math.inf, False))
+            raise _stopped(progress, stop)
         norm = clip_gradient(task.model, adam, scaler, config.clip_norm)
-        loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
         step_if_finite(adam, scaler, progress, loss, norm, config.max_skipped, task.describe_texts)
         progress.update += 1
         progress.tokens += int(tokens)
@@ -232,10 +245,34 @@ def train(
                 with fsdp.whole(task.model, adam, world):
                     world.first_then_others(partial(save, line, criterion, is_best))
         if stop_requested and not finished:
-            raise Stopped(
-                f"stopped after update {progress.update}; rerun the same command to resume", stop.status
-            )
+            raise _stopped(progress, stop)
     report.bar.close()
+
+
+def _loss_parts(task: Task, update: int, stop: StopRequest, world: World) -> Sequence[LossPart]:
+    """Return the parts of an update's loss; none if a signal asks a run of one process to stop."""
+    # This may take long, too: batches are made, and texts embedded. Several processes must do it together.
+    try:
+        if stop.requested and world.size == 1:
+            return []
+        stop.after_update = world.size > 1
+        parts = task.losses(update)
+        stop.after_update = True
+    except Stopped:
+        stop.after_update = True
+        return []
+    return parts
+
+
+def _requested_anywhere(stop: StopRequest, model: nn.Module, world: World) -> bool:
+    """Return whether a signal asks this process to stop, or any process if the model is sharded."""
+    # A sharded model computes in all processes at the same time, so they must leave an update together.
+    return world.sum_values(stop.requested)[0] > 0 if fsdp.is_sharded(model) else stop.requested
+
+
+def _stopped(progress: Progress, stop: StopRequest) -> Stopped:
+    stop_prefetching()
+    return Stopped(f"stopped after update {progress.update}; rerun the same command to resume", stop.status)
 
 
 def _rounded(figure: float) -> float | None:

@@ -28,8 +28,8 @@ class StopRequest:
 
     Attributes:
         requested: Whether a signal has arrived.
-        after_update: Whether the first signal only sets `requested`, so that the training loop stops after
-            the current update. Otherwise, the signal raises Stopped in the main thread.
+        after_update: Whether the first signal only sets `requested`, so that the training loop stops soon
+            and saves its state. Otherwise, the signal raises Stopped in the main thread.
         status: The exit status for a run that a signal stops.
         exception: The Stopped that a signal raised, or None. A library may catch it and raise another
             error; this attribute then still tells the cause.

@@ -178,6 +178,23 @@ def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_p
             assert (one[name] - two[name]).abs().max() < 1e-3, name
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_signal_does_not_wait_for_the_end_of_an_update(run, few_comments, tmp_path, processes):
+    long = ["accumulation=100", "updates=3", "evaluate_every=1", "warmup_updates=0"]
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    ranks = run.ranks(processes, "train.pretrain", *pretraining(few_comments, whole, *long))
+    assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
+    ranks = run.ranks(processes, "train.pretrain", *pretraining(few_comments, out, *long))
+    ranks[0].until(lambda: len(states(out)) == 1)
+    os.kill(ranks[0].pid, signal.SIGTERM)  # alone: the other process learns of it at the end of the update
+    assert [rank.finish() for rank in ranks] == [75] * processes
+    assert "stopped after update 1;" in ranks[0].errors
+    ranks = run.ranks(processes, "train.pretrain", *pretraining(few_comments, out, *long))
+    assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
+    assert "resuming after update 1" in ranks[0].errors
+    assert_same_weights(out, whole)
+
+
 def test_when_one_of_two_processes_is_killed_both_resume_together(run, resumable_run, few_comments, tmp_path):
     undisturbed = shutil.copytree(resumable_run, tmp_path / "undisturbed")
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, undisturbed))
