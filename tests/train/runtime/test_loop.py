@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import signal
 import subprocess
 import sys
 import termios
@@ -15,9 +16,11 @@ from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime.checkpoint import Progress
 from train.runtime.config import load
+from train.runtime.distributed import World
 from train.runtime.gradients import make_scaler
 from train.runtime.log import ProgressReport
-from train.runtime.loop import DivergedError, clip_gradient, learning_rate, step_if_finite
+from train.runtime.loop import DivergedError, clip_gradient, learning_rate, step_if_finite, train
+from train.runtime.signals import Stopped, StopRequest
 
 SCALER = make_scaler(torch.device("cpu"), "fp32")
 
@@ -36,6 +39,63 @@ def set_gradient(model, *values):
 def step(model, progress, loss, norm, max_skipped=1):
     adam = torch.optim.SGD(model.parameters(), lr=1.0)
     step_if_finite(adam, SCALER, progress, loss, norm, max_skipped, lambda update: f"texts of {update}")
+
+
+class ManyParts:
+    """A task with five loss parts an update; `at(update, part)` is called while a part is computed."""
+
+    def __init__(self, at=lambda update, part: None):
+        self.model, self.at = nn.Linear(2, 1), at
+        self.flops_per_token = 1e15  # far more than any machine reaches
+
+    def losses(self, update):
+        return [lambda part=part: self.compute(update, part) for part in range(5)]
+
+    def compute(self, update, part):
+        self.at(update, part)
+        return self.model(torch.ones(3, 2)).sum(), 6
+
+    def evaluate(self):
+        return 1.0, {}
+
+    def format_loss(self, loss):
+        return f"loss {loss:.2f}"
+
+    def describe_texts(self, update):
+        return "no texts"
+
+
+def run_loop(task, out):
+    """Train in this process; return the lines of the log."""
+    overrides = [f"out={out}", "updates=3", "evaluate_every=1", "warmup_updates=0"]
+    lines = []
+    with StopRequest() as stop:
+        config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", overrides)
+        train(config, task, World(), stop, "run", lines.append, lambda *_: None)
+    return lines
+
+
+def test_mfu_is_never_above_one(tmp_path):
+    lines = run_loop(ManyParts(), tmp_path)
+    assert [line["update"] for line in lines] == [1, 2, 3]
+    assert all(0 < line["mfu"] <= 1 for line in lines)
+
+
+def test_a_signal_ends_an_update_between_two_parts(tmp_path):
+    computed = []
+
+    def at(update, part):
+        computed.append((update, part))
+        if computed == [(0, part) for part in range(5)] + [(1, 0), (1, 1)]:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Stopped, match="stopped after update 1; rerun"):
+        run_loop(ManyParts(at), tmp_path)
+    assert computed[-1] == (1, 1)
+    resumed = []
+    lines = run_loop(ManyParts(lambda *place: resumed.append(place)), tmp_path)
+    assert resumed[0] == (1, 0)  # the update is repeated from its start
+    assert [line["update"] for line in lines] == [2, 3]
 
 
 def test_learning_rate_schedule_of_the_paper():
