@@ -32,7 +32,7 @@ from simllm.stats.resampling import (
     resampled_means,
     sign_flip_p,
 )
-from simllm.stats.significance import holm
+from simllm.stats.significance import holm, paired_effect
 from simllm.text_cleaning import clean
 
 OVER_REFERENCES: dict[str, Callable[..., Floats]] = {"max": np.max, "mean": np.mean}
@@ -67,6 +67,10 @@ class Difference:
         high: Upper bound of the difference's 95% bootstrap interval; NaN if it would look too certain.
         bootstrap_p: The p-value of the paired bootstrap test, corrected by Holm's method.
         permutation_p: The p-value of the paired permutation test, corrected by Holm's method.
+        effect: Cohen's d of paired values: the mean of the items' differences, divided by their standard
+            deviation. NaN if all differences are equal.
+        detectable: The smallest difference that a study with as many items would find significant in 80% of
+            cases. NaN if it has no meaning (see `simllm.stats.significance.paired_effect`).
     """
 
     a: str
@@ -76,6 +80,13 @@ class Difference:
     high: float
     bootstrap_p: float
     permutation_p: float
+    effect: float
+    detectable: float
+
+    @property
+    def p(self) -> float:
+        """The larger p-value: a difference counts as significant only if both tests agree."""
+        return max(self.bootstrap_p, self.permutation_p)
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,8 @@ class Comparison:
 
     Attributes:
         systems: The mean score of each system.
-        differences: The difference between the mean scores, for each pair of systems.
+        differences: The difference between the mean scores, for each pair of systems, or for each system and
+            the baseline.
         wins: (s, s) matrix. An entry is the share of items for which the row's system scores higher than the
             column's system. An item with equal scores counts as half.
         n: Number of items.
@@ -105,6 +117,7 @@ def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[Sequence[str]],
     over: str = "max",
+    baseline: str | None = None,
 ) -> Comparison:
     """Score the texts of several systems against references, and compare the systems.
 
@@ -114,14 +127,15 @@ def compare(
         references: One or more lists of n references. Reference i of each list belongs to text i of each
             system.
         over: The way to combine a candidate's scores against several references: "max" or "mean".
+        baseline: The name of the system with which all others are compared. None compares all pairs.
 
     Raises:
-        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
-            candidates and references differ in length.
+        InputError: `over` or the baseline is unknown, there are fewer than two systems or no items, or the
+            lists of candidates and references differ in length.
     """
     scores = score_systems(metric, systems, references, over)
     signature = next(iter(scores.values())).signature
-    return compare_scores({name: own.values for name, own in scores.items()}, signature)
+    return compare_scores({name: own.values for name, own in scores.items()}, signature, baseline)
 
 
 def score_systems(
@@ -199,12 +213,16 @@ def score_systems_by(
     return dict(zip(systems, joined, strict=True)), scores
 
 
-def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison:
+def compare_scores(scores: dict[str, Floats], signature: str = "", baseline: str | None = None) -> Comparison:
     """Compare systems by scores that are already computed.
 
     Args:
         scores: The (n,) scores of each system, by its name, on the same n items.
         signature: The signature of the scores.
+        baseline: The name of the system with which all others are compared. None compares all pairs.
+
+    Raises:
+        InputError: No system is called like the baseline.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]
@@ -212,6 +230,12 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
     # All systems share their resamples, because the tests are paired.
     means = resampled_means(values, random)
     pairs = list(combinations(range(len(names)), 2))
+    if baseline is not None:
+        if baseline not in names:
+            raise InputError(f"baseline {baseline!r}: expected one of the systems {', '.join(names)}")
+        # Fewer comparisons need less correction. A positive difference is a lead over the baseline.
+        base = names.index(baseline)
+        pairs = [(other, base) for other in range(len(names)) if other != base]
     bootstrap = [bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs]
     permutation = [sign_flip_p(values[a] - values[b], random) for a, b in pairs]
     corrected = zip(pairs, holm(bootstrap), holm(permutation), strict=True)
@@ -221,6 +245,7 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
             Difference(
                 names[a], names[b], float((values[a] - values[b]).mean()),
                 *interval(means[:, a] - means[:, b], n), by_bootstrap, by_permutation,
+                *paired_effect(values[a] - values[b], len(pairs)),
             )
             for (a, b), by_bootstrap, by_permutation in corrected
         ],

@@ -103,6 +103,23 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, parsed(line, where)
 
 
+def is_table(file: Path) -> bool:
+    """Return whether a file is CSV or TSV by its name, which may end in `.gz`."""
+    return file.name.removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+def rows(file: Path, known: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each row of a CSV, TSV or JSON-lines file, and its values by the names of columns.
+
+    In CSV and TSV, all values are texts; `known` are names that columns may have.
+    """
+    if not is_table(file):
+        yield from objects(file)
+        return
+    names, found = read_csv(file, known)
+    yield from ((where, dict(zip(names, values, strict=True))) for where, values in found)
+
+
 def parsed(line: str, where: str, expected: str = "one object on each line") -> dict[str, Any]:
     """Parse a line into a JSON object, in which no key may stand twice.
 

@@ -3,6 +3,9 @@
 A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a function
 that takes one text and returns a `Metric`. The text is the argument that the user wrote after `=`, such as
 "large" in `mymetric=large`; it is empty if the user wrote only the name.
+
+Without a package, `module:function` or `file.py:function` names a function of n candidates and n references
+that returns n scores, higher for more similar texts.
 """
 
 from __future__ import annotations
@@ -90,9 +93,11 @@ def names() -> tuple[str, ...]:
 def check_names(chosen: Iterable[str]) -> None:
     """Raise InputError if a name, `name` or `name=argument`, belongs to no metric; ignore the argument."""
     for name in map(parse, chosen):
+        if _is_function(name.whole):
+            continue
         if name.kind not in (*METRICS, *_LEARNED, _COLUMN) and name.kind not in _entry_points():
             known = ", ".join((*names(), *CODE, "judge=FILE"))
-            raise InputError(f"metric {name.kind!r}: expected one of {known}, column=NAME")
+            raise InputError(f"metric {name.kind!r}: expected one of {known}, column=NAME, module:function")
 
 
 def is_code_metric(name: str) -> bool:
@@ -150,7 +155,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             `simllm=FOLDER` is the learned metric with the model in FOLDER. `simllm-same` is the learned
             metric's probability that two texts have the same meaning. `simllm-code` scores a text against
             the code that it describes, and `simllm-both` against code and reference. `column=NAME` is a
-            placeholder for scores that are stored in a column of a file with human ratings.
+            placeholder for scores that are stored in a column of a file with human ratings. `module:function`
+            and `file.py:function` are functions of the user, which are imported and called.
         model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
             package.
 
@@ -164,6 +170,10 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             do.
     """
     check_names([name])
+    if _is_function(name):
+        from simllm.metrics.user_function import load_function
+
+        return load_function(name)
     parsed = parse(name)
     if parsed.kind in METRICS:
         return _built_in(parsed)
@@ -284,6 +294,12 @@ def head_metric(name: str, learned: Any, output: str = "same") -> Metric:
         what = "meaning head" if output == "same" else "graded similarity"
         raise UnavailableError(f"the model folder has no {what}")
     return CachedMetric(_LearnedMetric(name, f"{output}|{learned.signature}", learned, output))
+
+
+def _is_function(name: str) -> bool:
+    """Return whether a name is `module:function` or `file.py:function`."""
+    place, colon, function = name.rpartition(":")
+    return bool(colon and place and function.isidentifier() and "=" not in name)
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -296,6 +296,36 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     return choose_mcnemar(discordant)
 
 
+class PairedEffect(NamedTuple):
+    """Cohen's d of paired differences, and the smallest mean difference that such a sample can show."""
+
+    d: float
+    detectable: float
+
+
+_POWER = 0.8  # the usual share of studies that are to find a true difference (Cohen, 1988)
+
+
+def paired_effect(differences: Floats, tests: int = 1) -> PairedEffect:
+    """Compute the effect size of (n,) paired differences, and what a sample of this size and spread can show.
+
+    A true mean difference of `detectable` is significant (p < .05) in 80% of such samples, by the normal
+    approximation and with Bonferroni's correction for the number of tests. Both are NaN for a single item or
+    without spread; `detectable` is NaN, too, if n items allow no such p at all.
+    """
+    from statistics import NormalDist
+
+    n, alpha = len(differences), 0.05 / tests
+    spread = float(differences.std(ddof=1)) if n > 1 else 0.0
+    if not spread > 1e-12:  # NaN, or equal differences up to rounding
+        return PairedEffect(math.nan, math.nan)
+    d = float(differences.mean()) / spread
+    if 2.0 ** (1 - n) > alpha:  # p of a sign test that one system wins on all items
+        return PairedEffect(d, math.nan)
+    quantile = NormalDist().inv_cdf
+    return PairedEffect(d, (quantile(1 - alpha / 2) + quantile(_POWER)) * spread / math.sqrt(n))
+
+
 def holm(p_values: Sequence[float] | Floats) -> list[float]:
     """Correct the p-values of a family of tests by Holm's method (1979), in the same order.
 

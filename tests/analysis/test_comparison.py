@@ -34,6 +34,38 @@ def test_one_item_has_p_value_one():
     assert np.isnan(intervals).all()
 
 
+def test_effect_size_and_the_smallest_difference_that_a_sample_can_show():
+    draw = np.random.default_rng(3)
+    a, b = draw.normal(0.6, 0.2, 40), draw.normal(0.5, 0.2, 40)
+    found = compare_scores({"a": a, "b": b}).differences[0]
+    assert found.effect == pytest.approx((a - b).mean() / (a - b).std(ddof=1))
+    # Cohen's table: 80% power at .05 two-sided needs a noncentrality of 1.96 + .842.
+    assert found.detectable == pytest.approx(2.8016 * (a - b).std(ddof=1) / 40**0.5, rel=1e-4)
+    true = found.detectable
+    samples = draw.normal(true, (a - b).std(ddof=1), (2000, 40))
+    significant = stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05
+    assert significant.mean() == pytest.approx(0.8, abs=0.04)
+    few = compare_scores({"a": a[:5], "b": b[:5]}).differences[0]  # whose p is at least .0625
+    assert np.isnan(few.detectable)
+    shifted = compare_scores({"a": a, "b": a - 0.1}).differences[0]
+    assert np.isnan([shifted.effect, shifted.detectable]).all()
+
+
+def test_a_baseline_takes_fewer_comparisons_and_a_milder_correction():
+    draw = np.random.default_rng(4)
+    scores = {name: draw.normal(mean, 0.2, 30) for name, mean in {"a": 0.5, "b": 0.6, "c": 0.62}.items()}
+    everything = {(one.a, one.b): one for one in compare_scores(scores).differences}
+    against = compare_scores(scores, baseline="a").differences
+    assert [(one.a, one.b) for one in against] == [("b", "a"), ("c", "a")]
+    for one in against:
+        other = everything["a", one.a]
+        assert one.difference == pytest.approx(-other.difference)
+        assert one.bootstrap_p <= other.bootstrap_p
+        assert one.detectable < other.detectable
+    with pytest.raises(InputError, match="baseline 'z': expected one of the systems a, b, c"):
+        compare_scores(scores, baseline="z")
+
+
 def test_few_or_equal_items_have_no_interval():
     draw = np.random.default_rng(0)
     a, b = draw.normal(size=(2, 6))
@@ -151,7 +183,7 @@ def test_the_command(systems, model_folder, capsys, monkeypatch):
     assert main([*arguments, "-f", "latex"]) == 0
     latex = capsys.readouterr().out
     assert "a\\_1 & $" in latex
-    assert latex.count("\\\\") == 3
+    assert latex.count("\\\\") == 4
     (systems / "short.txt").write_text("x\n")
     assert main([*arguments[:4], "b.txt", "short.txt"]) == 2
     assert capsys.readouterr() == ("", "simllm: error: short.txt has 1 line but refs.txt has 60\n")

@@ -216,8 +216,9 @@ def _on_the_best(comparison: Comparison) -> str:
     best = max(comparison.systems, key=lambda system: system.mean)
     text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
     own = [one for one in comparison.differences if best.name in (one.a, one.b)]
-    # The lead is certain only if both tests agree, for every other system.
-    p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    if len(own) < len(comparison.systems) - 1:  # only a baseline was compared with the others
+        return f"{text}."
+    p = max(one.p for one in own)  # the lead is certain only over every other system
     shown = f"(p {format_p_value(p, sign=True)})"
     if p < 0.05:
         return f"{text}. Its lead over every other system is more than chance {shown}."
