@@ -93,7 +93,10 @@ class Correlations:
 
 
 def correlate(
-    file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
+    file: Path,
+    names: Sequence[str] | None = None,
+    model: str | os.PathLike[str] | None = None,
+    fields: Sequence[str] = (),
 ) -> Correlations:
     """Correlate the scores of metrics with human ratings.
 
@@ -101,6 +104,7 @@ def correlate(
         file: A file of rated pairs (see `simllm.evaluation.ratings`).
         names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
+        fields: The keys of reference, candidate and ratings in the file (see `ratings.load`).
 
     Returns:
         The correlation of each available metric, and the reasons why other metrics are not available.
@@ -108,7 +112,7 @@ def correlate(
     Raises:
         InputError: The file cannot be read, the name of a metric is unknown, or no metric is available.
     """
-    rated = ratings.load(file)
+    rated = ratings.load(file, fields)
     metrics, missing = registry.load_all(names, model)
     correlations = correlate_all(rated, metrics)
     return replace(correlations, missing={**missing, **correlations.missing})
@@ -170,7 +174,10 @@ def _warnings_about_scores(name: str, pairs: int, result: Correlation, scores: F
 
 
 def correlate_systems(
-    file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
+    file: Path,
+    names: Sequence[str] | None = None,
+    model: str | os.PathLike[str] | None = None,
+    fields: Sequence[str] = (),
 ) -> tuple[list[SystemCorrelation], dict[str, str]]:
     """Correlate the mean scores of systems with their mean human ratings, for several metrics.
 
@@ -178,6 +185,7 @@ def correlate_systems(
         file: A file of rated pairs; each line names its `system`, which wrote the candidate.
         names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
+        fields: The keys of reference, candidate and ratings in the file (see `ratings.load`).
 
     Returns:
         A list with the correlation of each available metric; and a dict from the name of each unavailable
@@ -187,7 +195,7 @@ def correlate_systems(
         InputError: The file cannot be read or has fewer than 3 systems, the name of a metric is unknown, or
             no metric is available.
     """
-    rated = ratings.load(file)
+    rated = ratings.load(file, fields)
     systems = np.array(rated.groups.get("system", []))
     if len(found := sorted(set(systems.tolist()))) < 3:
         raise InputError(f'{file}: {len(found)} systems under "system"; a correlation needs at least 3')

@@ -1,4 +1,4 @@
-"""Pairs of texts with human ratings: JSON lines, or the table that Haque et al. published.
+"""Pairs of texts with human ratings: JSON lines, CSV or TSV, or the table that Haque et al. published.
 
 The study of Haque et al. is "Semantic similarity metrics for evaluating source code summarization", 2022.
 Each row of its table `final_megafile.csv` has one rating: the function, the rater, two summaries of the
@@ -8,8 +8,10 @@ columns `text` and `text.1` has the reference; the other has the candidate.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,7 +83,8 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     if missing := [name for name in _NEEDED if name not in names]:
         raise InputError(
             f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, "
-            "candidate and rating, or the CSV table of Haque et al. (final_megafile.csv)"
+            "candidate and rating, a table with these columns (or --columns), "
+            "or the CSV table of Haque et al. (final_megafile.csv)"
         )
     for where, values in rows:
         yield where, dict(zip(names, values, strict=True))
@@ -145,23 +148,25 @@ def load(
     """Load rated pairs from a file.
 
     Args:
-        file: JSON lines, one for each pair. Or the CSV table of human ratings that Haque et al. published
-            ("Semantic similarity metrics for evaluating source code summarization", 2022).
-        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
-            they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
-            If a line has the key `a` but no `reference`, the default is `a`, `b` and `score`.
+        file: JSON lines, CSV or TSV, with a row for each pair. Or the CSV table of human ratings that Haque
+            et al. published ("Semantic similarity metrics for evaluating source code summarization", 2022).
+        fields: The keys (in a table, columns) of the reference, the candidate and the rating; further keys
+            are those of more raters. Rows without any of these ratings are left out. By default, the keys are
+            `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`). If a line
+            has the key `a` but no `reference`, the default is `a`, `b` and `score`.
         leave_out: Values by key; lines that have one of them are left out.
 
     Raises:
         InputError: The file cannot be read, a line is not JSON, lacks a key or has a wrong value, there are
             fewer than 3 pairs, or all ratings are equal.
     """
-    is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = [
         (where, row)
-        for where, row in (read_rows(file) if is_table else reading.objects(file))
+        for where, row in _read(file, fields)
         if not any(row.get(name) in values for name, values in (leave_out or {}).items())
     ]
+    if reading.is_table(file) or len(fields) > 3:
+        fields = ()  # they have the default keys now
     # For each row, because a file may mix lines with different keys.
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
@@ -180,6 +185,77 @@ def load(
         _columns(rows),
         _sources(rows),
     )
+
+
+# What programs and people write for a rating that nobody gave.
+_GAPS = {"", "null", "none", "nan", "na", "n/a"}
+_TEXTS = ("language", "system", "code", "source")
+
+
+def _read(file: Path, fields: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the values of each row that has a rating, in the keys of JSON lines."""
+    if fields and len(fields) < 3:
+        raise InputError("expected the columns of reference, candidate and one or more ratings")
+    if not reading.is_table(file):
+        found = reading.objects(file)
+    elif fields or {"reference", "candidate", "rating"} <= set(reading.read_csv(file, _COLUMNS)[0]):
+        found = reading.rows(file, {*_COLUMNS, *fields})
+    else:
+        yield from read_rows(file)
+        return
+    fields = fields or (("reference", "candidate", "rating") if reading.is_table(file) else ())
+    gaps = kept = 0
+    for where, row in found:
+        # Without named columns, a JSON line that lacks its rating is more likely a mistake than a gap.
+        if fields and all(name in row and _is_gap(row[name]) for name in fields[2:]):
+            gaps += 1
+            continue
+        kept += 1
+        if reading.is_table(file) or len(fields) > 3:
+            yield where, _with_default_keys(row, fields, where, reading.is_table(file))
+        else:
+            yield where, row
+    if gaps:
+        message = f"{gaps} of {gaps + kept} rows of {label(file.name)} have no rating and are left out"
+        warnings.warn(message, stacklevel=2)
+
+
+_COLUMNS = ("reference", "candidate", "rating", *_TEXTS)
+
+
+def _with_default_keys(
+    row: dict[str, Any], fields: Sequence[str], where: str, is_table: bool
+) -> dict[str, Any]:
+    """Rename the keys of a row; further columns of numbers in a table are the scores of metrics."""
+    reference, candidate, *raters = fields
+    given = {name: _number_or_gap(row, name, where) for name in raters}
+    texts = {"reference": reading.text_under(row, reference, where)}
+    texts["candidate"] = reading.text_under(row, candidate, where)
+    rating = {"ratings": given} if len(raters) > 1 else {"rating": given[raters[0]]}
+    more = {name: row[name] for name in _TEXTS if row.get(name) and name not in fields}
+    if not is_table:
+        return {**more, **texts, **rating, "metrics": row.get("metrics")}
+    scores = {}
+    for name, cell in row.items():
+        if name and name not in (*fields, *_TEXTS):
+            with contextlib.suppress(ValueError):  # a column of texts, such as an id
+                scores[name] = None if _is_gap(cell) else float(cell)
+    return {**more, **texts, **rating, "metrics": scores}
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip().lower() in _GAPS)
+
+
+def _number_or_gap(row: dict[str, Any], name: str, where: str) -> float | None:
+    """Return the rating under a key, which a table has as a text; None if nobody gave it."""
+    value = reading.value_under(row, name, where, "a number")
+    if _is_gap(value):
+        return None
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    return _number(value, f'{where}: expected a number under "{name}"')
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:

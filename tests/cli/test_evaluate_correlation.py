@@ -8,6 +8,8 @@ import pytest
 
 import simllm
 from simllm import InputError
+from simllm.cli.main import main
+from simllm.evaluation import ratings
 from simllm.evaluation.correlation import correlate
 from simllm.metrics import cache as score_cache
 from simllm.metrics import registry
@@ -195,3 +197,67 @@ def test_signature_depends_on_the_corpus(tmp_path):
     assert signatures[0] != signatures[1]
     assert signatures[0].startswith("word-vectors|corpus:")
     assert "|tokenizer:" in signatures[0]
+
+
+RATED_CSV = """id,human,model,ann,bo,length
+1,returns the name,returns a name,4,3,2
+2,opens the file,closes it,1,n/a,3
+3,adds two lists,adds lists,,4,2
+4,sorts the keys,prints,null,N/A,1
+5,removes all,stops,1,2,
+"""
+
+
+def test_tables_of_several_raters_with_gaps(tmp_path):
+    (tmp_path / "study.csv").write_text(RATED_CSV)
+    (tmp_path / "study.tsv").write_text(RATED_CSV.replace(",", "\t"))
+    lines = [dict(zip(RATED_CSV.split()[0].split(","), row.split(","), strict=True))
+             for row in RATED_CSV.splitlines()[1:]]  # fmt: skip
+    for line in lines:  # as a program writes them
+        for rater in ("ann", "bo"):
+            line[rater] = int(line[rater]) if line[rater].isdigit() else None
+    (tmp_path / "study.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for suffix in ("csv", "tsv", "jsonl"):
+        with pytest.warns(
+            UserWarning, match=f"1 of 5 rows of study.{suffix} have no rating and are left out"
+        ):
+            rated = ratings.load(tmp_path / f"study.{suffix}", ("human", "model", "ann", "bo"))
+        assert rated.values.tolist() == [3.5, 1, 4, 1.5]
+        np.testing.assert_equal(rated.raters, [[4, 3], [1, np.nan], [np.nan, 4], [1, 2]])
+        assert rated.candidates[1] == "closes it"
+        if suffix != "jsonl":  # numbers of other columns are scores; the last cell is a gap
+            np.testing.assert_equal(rated.columns["length"], [2, 3, 2, np.nan])
+
+
+def test_a_table_with_the_default_columns_and_latex(tmp_path, capsys):
+    rows = [f"text {i},{'text ' * i},{i}" for i in range(1, 9)]
+    (tmp_path / "r&d.csv").write_text("\n".join(["reference,candidate,rating", *rows]) + "\n")
+    words = ["evaluate", "correlation", "--ratings", str(tmp_path / "r&d.csv"), "--metrics", "chrf,bleu-1"]
+    assert main([*words, "-f", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pairs"] == 8
+    assert main([*words, "-f", "latex"]) == 0
+    table = capsys.readouterr().out
+    assert "ratings of r\\&d.csv, 8 pairs" in table
+    assert table.count(" & ") == 3 * 4
+    assert "% signature of chrf: chrf|" in table
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            "human,model",
+            "--columns human,model: expected the columns of reference, candidate and one or more",
+        ),
+        ("human,model,x", 'row 1: expected a number under "x"; it has id, human, model, ann, bo, length'),
+        ("human,model,human", 'row 1: expected a number under "human", not "returns the name"'),
+    ],
+)
+def test_wrong_columns_are_one_line(tmp_path, capsys, columns, message):
+    (tmp_path / "study.csv").write_text(RATED_CSV)
+    words = ["evaluate", "correlation", "--ratings", str(tmp_path / "study.csv"), "--metrics", "jaccard"]
+    assert main([*words, "--columns", columns]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from simllm.cli import results, shared_options
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
-from simllm.io import output_file, packages
-from simllm.io.tables import FORMATS as FORMATS
-from simllm.io.tables import Table
+from simllm.io import output_file, packages, tables
+from simllm.io.tables import Table, escape_latex, format_number, format_p_value, latex_table
 
 if TYPE_CHECKING:
     from simllm.evaluation.correlation import MetricCorrelation, SystemCorrelation
 
+FORMATS = (*tables.FORMATS, "latex")
 EXAMPLES = """examples:
   simllm evaluate correlation --ratings haque2022.jsonl
   simllm evaluate correlation --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+  simllm evaluate correlation --ratings study.csv --columns human,model,ann,bo --metrics simllm -f latex
   simllm evaluate correlation --ratings tested.jsonl --metrics lemod,rpsr,codebleu --level system
 """
 
@@ -30,6 +31,7 @@ class Options(CommonOptions):
     """The options of `simllm evaluate correlation`."""
 
     ratings: Path
+    columns: str | None = None
     level: str = "pair"
     metrics: str | None = None
     model: str | None = None
@@ -42,8 +44,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="JSON lines with reference, candidate and rating, or with passed for code",
+        help="JSON lines, CSV or TSV with reference, candidate and rating, or with passed for code",
     )
+    command.add_argument(
+        "--columns", metavar="R,C,X,…",
+        help="the columns of reference, candidate and rating; more ratings are those of more raters",
+    )  # fmt: skip
     command.add_argument(
         "--level", choices=("pair", "system"),
         help="correlate the scores of pairs (the default), or the mean scores of systems",
@@ -59,16 +65,26 @@ def run(options: Options) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import correlation
     names = shared_options.chosen_names(options.metrics, options.model)
+    columns = [] if options.columns is None else shared_options.split_names(options.columns)
+    if options.columns is not None and len(columns) < 3:
+        message = "expected the columns of reference, candidate and one or more ratings"
+        raise InputError(f"--columns {options.columns}: {message}")
     with results.collected() as messages:
         if options.level == "system":
-            rows, missing = correlation.correlate_systems(options.ratings, names, options.model)
+            rows, missing = correlation.correlate_systems(options.ratings, names, options.model, columns)
             table = _system_table(rows)
         else:
-            found = correlation.correlate(options.ratings, names, options.model)
+            found = correlation.correlate(options.ratings, names, options.model, columns)
             missing, table = found.missing, _pair_table(found.rows)
     # Without a single metric there is no table, so that the advice becomes the error.
     if not table.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
+    if options.format == "latex":
+        for name, remedy in missing.items():
+            messages.append(f"{name} is left out: {remedy}")
+        results.tell(messages)
+        tables.show(_latex(table, options, messages), options.output)
+        return
     shared_options.write_table(
         replace(table, summary={"ratings": options.ratings.name, **table.summary}), missing, options, messages
     )
@@ -104,6 +120,44 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
             **{f"signature of {row.metric}": row.signature for row in rows},
         },
     )
+
+
+_TITLES = {
+    "metric": "Metric",
+    "spearman": "Spearman's $\\rho$",
+    "pearson": "Pearson's $r$",
+    "kendall": "Kendall's $\\tau_b$",
+    "low": "95\\% low",
+    "high": "high",
+    "p_value": "$p$",
+    "auc": "AUC",
+}
+
+
+def _latex(table: Table, options: Options, messages: Sequence[str]) -> str:
+    """Format a table of correlations for LaTeX and the package booktabs."""
+    rows = [
+        [
+            escape_latex(value)
+            if isinstance(value, str)
+            else f"${format_p_value(value)}$"
+            if name == "p_value"
+            else f"${format_number(value)}$"
+            for name, value in zip(table.columns, row, strict=True)
+        ]
+        for row in table.rows
+    ]
+    n = (
+        f"{table.summary['systems']} systems"
+        if options.level == "system"
+        else f"{table.summary['pairs']} pairs"
+    )
+    caption = f"Correlation with the ratings of {escape_latex(options.ratings.name)}, {n}"
+    caption += "." if options.level == "system" else "; bootstrap intervals, two-sided permutation tests."
+    comments = [f"{key}: {value}" for key, value in table.summary.items() if key.startswith("signature")]
+    comments += [f"warning: {message}" for message in messages]
+    shown = latex_table(caption, "correlation", [_TITLES[name] for name in table.columns], rows)
+    return shown + "".join(f"% {tables.on_one_line(line)}\n" for line in comments)
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
