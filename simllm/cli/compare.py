@@ -121,13 +121,17 @@ def run(options: Options) -> None:
         from simllm.analysis.score_report import ScoredPairs
 
         joined = [" / ".join(several) for several in zip(*inputs.references, strict=True)]
-        columns = report_option.columns_of(measured.scores) if measured.learned else {}
-        signature = {} if columns else {"signature": measured.signature}
-        scored = ScoredPairs(joined, inputs.systems, measured.values, **columns, **signature)
+        if measured.learned is None:
+            scored = ScoredPairs(joined, inputs.systems, measured.values, signature=measured.signature)
+        else:
+            columns = report_option.columns_of(measured.scores)
+            scored = ScoredPairs(joined, inputs.systems, measured.values, **columns)
+        explained: dict[str, SimLLM] = {}
         # The scores of several references are combined, and belong to no single pair of texts.
-        explained = inputs.systems if measured.learned and len(inputs.references) == 1 else ()
+        if measured.learned is not None and len(inputs.references) == 1:
+            explained = dict.fromkeys(inputs.systems, measured.learned)
         comparison = replace(found[names[0]].comparison, warnings=tuple(about))
-        report_option.write(options, scored, dict.fromkeys(explained, measured.learned), comparison)
+        report_option.write(options, scored, explained, comparison)
 
 
 def _check_metrics(options: Options) -> list[str]:
@@ -217,7 +221,7 @@ def _compare(
             _by_simllm(options, inputs) if name == "simllm" else _by_metric(options, name, inputs, code)
         )
         corpus = _corpus_bleu(inputs) if name in ("bleu", "bleu-smoothed") else {}
-    known = ~np.isnan(np.stack(list(measured.values.values()))).any(axis=0)
+    known = np.isfinite(np.stack(list(measured.values.values()))).all(axis=0).reshape(-1)
     if not known.any():
         raise InputError(f"--metrics {name}: no item has a score for all systems; {'; '.join(messages)}")
     values = {system: own[known] for system, own in measured.values.items()}
