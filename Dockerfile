@@ -10,7 +10,7 @@ RUN pip install --no-cache-dir build && python -m build --wheel --outdir /dist
 FROM python:3.12-slim
 COPY constraints.txt /tmp/
 RUN --mount=from=build,source=/dist,target=/dist \
-    pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu -c /tmp/constraints.txt /dist/*.whl \
+    pip install --no-cache-dir -c /tmp/constraints.txt /dist/*.whl \
     && useradd --create-home simllm
 USER simllm
 WORKDIR /work

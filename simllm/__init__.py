@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Names are imported on first use, because torch takes over a second to import.
+# Names are imported on first use, because torch, if it is installed, takes over a second to import.
 _MODULES = {
     "InputError": "simllm.errors",
     "Scores": "simllm.scoring.scores",

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 import simllm
 from simllm.errors import InputError
+from simllm.io import packages
 from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import code_model, saved_model
-from simllm.model.engines import MODES, Engine, default_device, prepare_module, usable_device, usable_mode
-from simllm.model.network import get_pooling, get_similarity
-from simllm.model.saved_model import default_model
+from simllm.model.config import check_pooling, get_similarity
+from simllm.model.saved_model import SavedModel, default_model
 from simllm.scoring import embedding, sentences, token_matching
 from simllm.scoring.code import CodeReader, choose_against, code_pairs
-from simllm.scoring.embedding import EmbeddingScorer, MeaningScorer, PairScorer, Tokenized
+from simllm.scoring.embedding import EmbeddingScorer, Engine, MeaningScorer, PairScorer, Tokenized
 from simllm.scoring.scores import (
     CHUNK,
     EVEN,
@@ -37,6 +37,24 @@ from simllm.scoring.scores import (
 )
 from simllm.scoring.sentences import Comparison, DividedText
 from simllm.scoring.token_matching import Frequencies, TokenScorer
+
+ENGINES = ("torch", "onnxruntime")
+
+
+def load_engine(
+    name: str | None, model: SavedModel, mode: str, device: str | None, with_head: bool
+) -> Engine:
+    """Prepare a model for scoring with the engine of this name; by default torch, if it is installed."""
+    name = name or ENGINES[not packages.is_installed("torch")]
+    if name not in ENGINES:
+        raise InputError(f"engine {name!r}: expected one of {', '.join(ENGINES)}")
+    if name == "onnxruntime":
+        from simllm.model.onnx_engine import OnnxEngine
+
+        return OnnxEngine(model, mode, device, with_head)
+    with packages.require_torch_extra():
+        from simllm.model.torch_engine import TorchEngine
+    return TorchEngine.load(model, mode, device, with_head)
 
 
 class SimLLM:
@@ -64,6 +82,7 @@ class SimLLM:
         device: str | None = None,
         long: str | None = None,
         prior: float = EVEN,
+        engine: str | None = None,
     ) -> None:
         """Load a model folder.
 
@@ -91,6 +110,9 @@ class SimLLM:
             prior: The share of pairs with the same meaning that you expect, between 0 and 1. Of the pairs
                 with `same` = 0.8, about 80% have the same meaning only if this share is right. The default
                 0.5 is the share in the pairs on which the probabilities were calibrated.
+            engine: The library that runs the networks: `torch`, or `onnxruntime`, which starts faster and
+                knows only the mode `exact` on a CPU. Their scores differ by less than 1e-5. By default
+                `torch` if it is installed.
 
         Raises:
             InputError: The folder is not a model folder, the device cannot be used on this machine, or
@@ -100,11 +122,11 @@ class SimLLM:
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.on_long, self.frequencies = on_long, frequencies
-        self.longest = self.model.encoder.config.max_length  # tokens in one input of the model
+        self.longest = self.model.config.max_length  # tokens in one input of the model
         if on_long not in embedding.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(embedding.ON_LONG)}")
-        # The meaning head knows the cosine of the embeddings with the pooling of the model folder.
-        self._pool, self._head_pool = get_pooling(self.pooling), get_pooling(info.pooling)
+        for name in (self.pooling, info.pooling):
+            check_pooling(name)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self.long = long or ("whole" if self.by_token else "sentences")
         if self.long not in sentences.LONG:
@@ -115,18 +137,17 @@ class SimLLM:
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
             raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
-        used = default_device() if device is None else usable_device(device)
-        self.mode = usable_mode(mode, used)
+        # Token matching (precision, recall, f1) does not use the meaning head.
+        self.engine = load_engine(engine, self.model, mode, device, with_head=not self.by_token)
+        self.mode = self.engine.mode
         # Processes that load a pickled metric compute in the same precision.
-        self._arguments = (model, pooling, similarity, self.mode, on_long, frequencies, device, long, prior)
-        self.engine = Engine(self.model.encoder.to(used), self.mode)
+        options = (pooling, similarity, self.mode, on_long, frequencies, device, long, prior, engine)
+        self._arguments = (model, *options)
+        self.head = self.engine.head  # shape of the meaning head; None without one
         # The calibration was measured with the pooling and similarity of the model folder.
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
-        # Token matching (precision, recall, f1) does not use the meaning head.
-        self.head, self.meaning = None, info.meaning
-        if self.model.head and not self.by_token:
-            self.head = prepare_module(self.model.head.to(used), self.mode)
+        self.meaning = info.meaning
         self.prior = prior
         if not 0 < prior < 1:
             raise InputError(f"prior {prior:g}: expected a share between 0 and 1")
@@ -255,12 +276,12 @@ class SimLLM:
         """
         texts = text_list("texts", texts)
         if not texts:
-            return np.empty((0, self.model.encoder.config.hidden_size), np.float32)
+            return np.empty((0, self.model.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
         long = about_truncated(len(texts), len(tokenized.long), self.longest, self.on_long)
         for message in [*long, *about_unreadable(len(texts), tokenized.unreadable)]:
             warnings.warn(message, stacklevel=2)
-        return embedding.embed(self.engine, tokenized, self._pool)
+        return embedding.embed(self.engine, tokenized, self.pooling)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         """Score n pairs, with the argument names of the Hugging Face `evaluate` library.
@@ -330,7 +351,7 @@ class SimLLM:
             "tokenizer": self.model.tokenizer.hash,
             "pooling": "none" if by_token else pooling or self.pooling,
             "similarity": similarity,
-            "dtype": str(MODES[self.mode]).removeprefix("torch."),
+            **self.engine.signature,
             "max_length": self.longest,
         }
         if self.head and not by_token:
@@ -372,15 +393,15 @@ class SimLLM:
             assert self.meaning
             return MeaningScorer(
                 self.engine,
-                self._pool,
+                self.pooling,
                 self._similarity,
-                self.head,
-                self._head_pool,
+                # The head knows the cosine of the embeddings with the pooling of the model folder.
+                self.model.info.pooling,
                 self.meaning,
                 self.prior,
             )
         if self._similarity:
-            return EmbeddingScorer(self.engine, self._pool, self._similarity)
+            return EmbeddingScorer(self.engine, self.pooling, self._similarity)
         assert frequencies is not None
         return TokenScorer(self.engine, frequencies.weights(self.model.tokenizer), self.similarity)
 
@@ -388,7 +409,7 @@ class SimLLM:
     def no_scores(self) -> Scores:
         """An empty `Scores` object, with this metric's signature and calibration."""
         same = np.empty(0) if self.head else None
-        graded = np.empty(0) if self.head and self.head.config.graded else None
+        graded = np.empty(0) if self.head and self.head.graded else None
         return Scores(
             np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same, graded, prior=self.prior
         )
@@ -399,7 +420,7 @@ class SimLLM:
         folder = code_model.packaged()
         code = code_model.load(folder, self.model) if folder else None
         divides = self.long == "sentences"
-        return CodeReader(self.model, self.engine, self._head_pool, self.on_long, code, divides)
+        return CodeReader(self.model, self.engine, self.model.info.pooling, self.on_long, code, divides)
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"
@@ -411,5 +432,5 @@ class SimLLM:
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
     """Load the model folder of a pickled metric again; `options` are the other arguments of `SimLLM`."""
-    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device", "long", "prior")
+    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device", "long", "prior", "engine")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
-from simllm.model import engines, network
+from simllm.model import config, network, torch_engine
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -28,8 +28,8 @@ def test_poolings_by_hand():
 
 def test_similarities_by_hand():
     a, b = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-1.0, 0.0], [3.0, 4.0]])
-    assert network.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
-    assert network.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
+    assert config.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
+    assert config.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
 
 
 @pytest.mark.filterwarnings("ignore:.*empty after cleaning")
@@ -56,7 +56,7 @@ def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name
     metric, texts = SimLLM(model_folder, pooling=name), [c for c in comments[:150] if len(c) < 150]
     whole = metric.embed(texts)
     for batch_tokens in (1, 100, 10**6):
-        monkeypatch.setattr(engines, "CPU_BATCH", batch_tokens)
+        monkeypatch.setattr(torch_engine, "CPU_BATCH", batch_tokens)
         assert np.abs(whole - metric.embed(texts)).max() < 1e-5
 
 
@@ -115,7 +115,7 @@ def test_options_change_scores_and_signature(model_folder):
     pairs = (["adds two numbers"], ["removes the key"])
     seen = set()
     for name in network.POOLINGS:
-        for measure in network.SIMILARITIES:
+        for measure in config.SIMILARITIES:
             scores = SimLLM.from_pretrained(model_folder, pooling=name, similarity=measure).score(*pairs)
             assert f"|pooling:{name}|similarity:{measure}|" in scores.signature
             seen.add(round(float(scores.values[0]), 6))

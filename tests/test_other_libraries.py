@@ -17,7 +17,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
-from simllm.model.engines import pad
+from simllm.model.torch_engine import pad
 from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}

@@ -39,7 +39,7 @@ def test_notes_are_the_section_of_a_dated_version(tmp_path):
 
 def test_the_conda_recipe_has_the_dependencies_of_the_package():
     recipe = yaml.safe_load((ROOT / "conda.recipe/recipe.yaml").read_text())
-    needed = {line.replace(" ", "").replace("pytorch", "torch") for line in recipe["requirements"]["run"]}
+    needed = {line.replace(" ", "") for line in recipe["requirements"]["run"]}
     assert needed == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
     assert recipe["build"]["python"]["entry_points"] == [f"simllm = {PROJECT['scripts']['simllm']}"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.model.network import cosine
+from simllm.model.config import cosine
 from simllm.scoring import token_matching
 from simllm.scoring.scores import CHANGED, DOUBTFUL, SIMILAR
 from simllm.scoring.sentences import UNSUPPORTED, Comparison, DividedText

@@ -64,7 +64,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "files": {
             str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
         },
-        "max_length": metric.model.encoder.config.max_length,
+        "max_length": metric.model.config.max_length,
         "max_characters": LONGEST,
         "unicode": _unicode_classes(),
         "random": calibration.random if calibration else None,

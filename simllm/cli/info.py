@@ -30,13 +30,12 @@ def run(options: Options) -> None:
     from simllm.model.saved_model import default_model
 
     metric = SimLLM(options.model)
-    encoder, stored = metric.model.encoder, metric.model.info
-    config = encoder.config
+    config, stored = metric.model.config, metric.model.info
     # Folders of other trainings may lack some of these facts.
     origin = {name: stored.provenance[name] for name in _PROVENANCE if name in stored.provenance}
     facts = {
         "folder": str(options.model or default_model()),
-        "parameters": sum(p.numel() for p in encoder.parameters()),
+        "parameters": sum(weight.size for weight in metric.model.weights.values()),
         "layers": config.num_hidden_layers,
         "hidden size": config.hidden_size,
         "vocabulary": config.vocab_size,

@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
+from simllm.io.packages import require_torch_extra
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.cache import CachedMetric
 from simllm.metrics.interface import FunctionMetric, Metric
 from simllm.model import saved_model
-from simllm.model.engines import Engine
-from simllm.model.network import POOLINGS, SIMILARITIES, Encoder
+from simllm.model.config import POOLINGS, SIMILARITIES
 from simllm.scoring import token_matching
-from simllm.scoring.embedding import PairValues, Tokenized
+from simllm.scoring.embedding import Engine, PairValues, Tokenized
 from simllm.scoring.scores import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
@@ -91,7 +88,7 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
     states = token_matching.token_states(engine, texts, boundaries=True)
     columns = []
     for pool in POOLINGS.values():
-        embeddings = np.stack([_pool(pool, text) for text in states])
+        embeddings = np.stack([pool(text) for text in states])
         columns += [similarity(embeddings[:n], embeddings[n:]) for similarity in SIMILARITIES.values()]
     token_weights = [weights[token_matching.token_ids(windows)] for windows in texts.inputs]
     matched = [
@@ -105,12 +102,6 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
         for similarity in TOKEN_SIMILARITIES.values()
     ]
     return np.stack(columns, axis=1)
-
-
-def _pool(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pool the (L, D) outputs of the encoder for one text into a (D,) embedding."""
-    # A batch of one text, without padding.
-    return pool(torch.from_numpy(states)[None], torch.ones(1, len(states), dtype=torch.bool))[0].numpy()
 
 
 def load_checkpoints(folder: Path) -> list[TrainedModel]:
@@ -138,11 +129,15 @@ def _load_trained(folder: Path) -> TrainedModel:
 
 def _make_untrained(folder: Path) -> TrainedModel:
     """Make a metric with random weights in the shape of the model in `folder`."""
+    with require_torch_extra():
+        import torch
+
+        from simllm.model.network import Encoder
     like = saved_model.load(folder)
     # The same random weights in every run, without a change of the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        encoder = Encoder(like.encoder.config)
+        encoder = Encoder(like.config)
     # SimLLM loads models from folders only.
     with tempfile.TemporaryDirectory() as place:
         saved_model.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from platform import platform, python_version, system
 
@@ -38,6 +39,16 @@ def require_llm_extra() -> contextlib.AbstractContextManager[None]:
     return _require_extra("llm")
 
 
+def require_onnx_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for the export."""
+    return _require_extra("onnx")
+
+
+def require_torch_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install torch."""
+    return _require_extra("torch")
+
+
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
     """Raise InputError with the name of the extra if an import in the `with` block fails."""
@@ -45,6 +56,11 @@ def _require_extra(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise InputError(missing_package(error.name, extra)) from None
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    return find_spec(package) is not None
 
 
 def missing_package(package: str | None, extra: str) -> str:

@@ -10,14 +10,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 import simllm
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, packages
 from simllm.metrics.interface import Example, Metric, PlainScores, check_examples
 
 
@@ -74,8 +73,8 @@ def _code_version() -> str:
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         digest.update(str(file.relative_to(package)).encode() + hashlib.sha256(file.read_bytes()).digest())
-    libraries = [f"{library}:{version(library)}" for library in ("numpy", "tokenizers", "torch")]
-    return "|".join([digest.hexdigest(), *libraries])
+    libraries = packages.versions(["numpy", "tokenizers", "onnxruntime", "torch"])
+    return "|".join([digest.hexdigest(), *(f"{name}:{found}" for name, found in libraries.items())])
 
 
 def _folder() -> Path:

@@ -8,7 +8,7 @@ The modules share these words and letters:
   have the same meaning. Its output is the logit of this probability. Its first layer, `project`, needs one
   text only, and is therefore applied once for each text.
 - A calibration maps the score of a text pair to a percentile among random pairs.
-- An engine is an encoder that is prepared for scoring in one of three modes.
+- An engine runs encoder and meaning head, with torch in one of three modes, or with ONNX Runtime.
 - A mask is true for tokens that are not padding.
 - A hash is the first 12 hex digits of a SHA-256.
 - Shapes: B texts in a batch; L tokens in a text, padding included (M in the other text of a pair); D hidden

@@ -6,34 +6,35 @@ encoder, which stays as it is.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors.torch import save_file
-from torch import nn
-
+from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.io.packages import find_packaged
 from simllm.io.reading import build, read_json
-from simllm.model.network import Encoder, MeaningHead, on_meta
 from simllm.model.saved_model import (
     SINGLE_FILE,
     MeaningInfo,
     SavedModel,
-    fill,
     read_headers,
+    read_weights,
     update_hash,
 )
 
+if TYPE_CHECKING:  # scoring needs no torch
+    from torch import nn
+
+    from simllm.model.network import Encoder, MeaningHead
+
 INFO = "code.json"
 CONTENT = "a model that reads code"  # of the folder, for its marker
+_SHARED, _HEAD = "embeddings.", "head."  # beginnings of the names of weights
 
 
 @dataclass(frozen=True)
@@ -61,23 +62,55 @@ class CodeInfo:
 
 @dataclass(frozen=True)
 class CodeModel:
-    """A model that reads code, loaded into memory; `hash` is 12 hex digits that identify it."""
+    """A model that reads code, loaded into memory; `hash` is 12 hex digits that identify it.
 
-    encoder: Encoder
-    head: MeaningHead
+    `networks` has the encoder of code and the head.
+    """
+
+    networks: SavedModel
     info: CodeInfo
     hash: str
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of code as a network of torch."""
+        return self.networks.encoder
+
+    @property
+    def head(self) -> MeaningHead:
+        """The head as a network of torch."""
+        assert self.networks.head
+        return self.networks.head
+
+
+def _beside(
+    summaries: SavedModel, layers: dict[str, Floats32], head: dict[str, Floats32], info: CodeInfo, hash: str
+) -> CodeModel:
+    """Make a model from its own weights and the embeddings of tokens and positions, which are shared."""
+    shared = {name: weight for name, weight in summaries.weights.items() if name.startswith(_SHARED)}
+    settings = replace(summaries.info, meaning=info.fits)
+    networks = replace(summaries, weights=shared | layers, info=settings, head_weights=head)
+    return CodeModel(networks, info, hash)
 
 
 def start(summaries: SavedModel, info: CodeInfo) -> CodeModel:
     """Make an untrained model: a copy of the layers of the encoder of summaries, and a random head."""
-    encoder = copy.deepcopy(summaries.encoder)
-    encoder.embeddings = summaries.encoder.embeddings.requires_grad_(False)
-    return CodeModel(encoder, MeaningHead(info.fits.head, encoder.config), info, "")
+    from simllm.model.network import MeaningHead
+
+    layers = {
+        name: weight.copy() for name, weight in summaries.weights.items() if not name.startswith(_SHARED)
+    }
+    head = MeaningHead(info.fits.head, summaries.config).state_dict()
+    weights = {name: weight.numpy() for name, weight in head.items()}
+    model = _beside(summaries, layers, weights, info, "")
+    model.encoder.embeddings.requires_grad_(False)
+    return model
 
 
 def own_parts(encoder: Encoder, head: MeaningHead) -> nn.ModuleDict:
     """Return the parts that are stored: all but the embeddings of tokens and positions, which are shared."""
+    from torch import nn
+
     return nn.ModuleDict({"relative_bias": encoder.relative_bias, "layers": encoder.layers, "head": head})
 
 
@@ -97,19 +130,27 @@ def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
     info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
     if info.summaries != summaries.hash:
         return None
-    config, file = summaries.encoder.config, folder / SINGLE_FILE
-    encoder, head = on_meta(lambda: Encoder(config)), on_meta(lambda: MeaningHead(info.fits.head, config))
-    parts = own_parts(encoder, head)
-    fill(parts, read_headers([file]), str(file))
-    encoder.embeddings = summaries.encoder.embeddings
+    config, file = summaries.config, folder / SINGLE_FILE
+    layers = {n: shape for n, shape in config.weight_shapes.items() if not n.startswith(_SHARED)}
+    head = {f"{_HEAD}{n}": shape for n, shape in info.fits.head.weight_shapes(config).items()}
+    weights = read_weights(read_headers([file]), layers | head, str(file))
     digest = hashlib.sha256()
     update_hash(digest, [file])
     digest.update(json.dumps([asdict(info.fits), info.both]).encode())
-    return CodeModel(encoder.eval(), head.eval(), info, digest.hexdigest()[:12])
+    return _beside(
+        summaries,
+        {name: weights[name] for name in layers},
+        {name.removeprefix(_HEAD): weights[name] for name in head},
+        info,
+        digest.hexdigest()[:12],
+    )
 
 
 def save(folder: Path, encoder: Encoder, head: MeaningHead, info: CodeInfo, card: str) -> None:
     """Save a model in float16; an interruption leaves the old folder or the new one, never a mixture."""
+    import torch
+    from safetensors.torch import save_file
+
     weights = {
         name: tensor.detach().to("cpu", torch.float16).contiguous()
         for name, tensor in own_parts(encoder, head).state_dict().items()

@@ -1,14 +1,20 @@
-"""Configuration of the encoder (`config.json`) and of the meaning head (in `simllm.json`)."""
+"""What the settings of a model folder name: the shapes of the encoder (`config.json`) and of the meaning head
+(in `simllm.json`), the pooling, the similarity, and the scale of the scores.
+
+Nothing here needs torch.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from simllm.array_types import Floats
+from simllm.array_types import AnyFloats, Floats, Floats32, Ints
 from simllm.errors import InputError
 from simllm.io.reading import build, read_json
 
@@ -37,6 +43,34 @@ _LARGEST = {
     "layer_norm_eps": 1,
 }
 _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
+
+
+Shape = tuple[int, ...]
+
+
+def _linear(name: str, inputs: int, outputs: int) -> dict[str, Shape]:
+    """Return the shapes of a linear layer's weights, which turn (…, inputs) into (…, outputs)."""
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def _norm(name: str, width: int) -> dict[str, Shape]:
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+MAX_DISTANCE = 128  # of two positions; at larger distances, the relative position bias is the same
+
+
+def distance_buckets(buckets: int) -> Ints:
+    """Compute the buckets of `network.RelativeBias` for distances from -MAX_DISTANCE to MAX_DISTANCE."""
+    distances = np.arange(-MAX_DISTANCE, MAX_DISTANCE + 1)
+    per_sign = buckets // 2
+    exact = per_sign // 2
+    # In float32 as in `network.RelativeBias.bucket`: a rounding error can lead to the next bucket.
+    far = np.log(np.maximum(np.abs(distances), 1).astype(np.float32) / np.float32(exact))
+    far = far / np.float32(math.log(MAX_DISTANCE / exact)) * np.float32(per_sign - exact)
+    near = np.abs(distances)
+    near = np.where(near < exact, near, np.minimum(exact + far.astype(np.int64), per_sign - 1))
+    return near + per_sign * (distances > 0)
 
 
 @dataclass(frozen=True)
@@ -97,6 +131,33 @@ class ModelConfig:
         """Largest number of tokens in one input, special tokens included."""
         return self.max_position_embeddings - 2
 
+    @property
+    def weight_shapes(self) -> dict[str, Shape]:
+        """The shapes of the encoder's weights, by their names in `network.Encoder`."""
+        width = self.hidden_size
+        return {
+            "embeddings.token.weight": (self.vocab_size, width),
+            "embeddings.position.weight": (self.max_position_embeddings, width),
+            **_norm("embeddings.norm", width),
+            **self.shapes_of_layers,
+        }
+
+    @property
+    def shapes_of_layers(self) -> dict[str, Shape]:
+        """The shapes of the relative position bias and of all layers."""
+        width, inner = self.hidden_size, self.intermediate_size
+        found: dict[str, Shape] = {
+            "relative_bias.table.weight": (self.relative_attention_num_buckets, self.num_attention_heads)
+        }
+        for number in range(self.num_hidden_layers):
+            layer = f"layers.{number}"
+            for name in ("query", "key", "value", "output"):
+                found |= _linear(f"{layer}.attention.{name}", width, width)
+            found |= _norm(f"{layer}.attention_norm", width)
+            found |= _linear(f"{layer}.up", width, inner) | _linear(f"{layer}.down", inner, width)
+            found |= _norm(f"{layer}.norm", width)
+        return found
+
     @classmethod
     def load(cls, file: Path) -> ModelConfig:
         """Load the `config.json` of an MPNet model; unknown keys are errors."""
@@ -138,6 +199,38 @@ class HeadConfig:
         if self.width % self.heads:
             raise InputError("meaning head: width must be a multiple of heads")
 
+    def inner(self, encoder: ModelConfig) -> ModelConfig:
+        """Return the configuration of the layers in a head that reads the states of this encoder."""
+        if self.encoder_layers > encoder.num_hidden_layers:
+            raise InputError(
+                f"meaning head: encoder_layers {self.encoder_layers} is more than the encoder's "
+                f"{encoder.num_hidden_layers} layers"
+            )
+        return ModelConfig(
+            hidden_size=self.width,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            intermediate_size=2 * self.width,
+            max_position_embeddings=encoder.max_position_embeddings,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+
+    def weight_shapes(self, encoder: ModelConfig) -> dict[str, Shape]:
+        """Return the shapes of the head's weights, by their names in `network.MeaningHead`."""
+        width = self.width
+        shapes = {
+            **self.inner(encoder).shapes_of_layers,
+            **_linear("project", self.encoder_layers * encoder.hidden_size, width),
+            **_linear("align", width, width),
+            **_linear("compare", 4 * width + 2, width),
+            **_linear("hidden", 2 * width, width),
+            **_linear("logit", width, 1),
+        }
+        if self.graded:
+            shapes |= _linear("graded", 2 * width, 1) | {"cosine_weight": (1,)}
+        return shapes
+
 
 @dataclass(frozen=True)
 class ScoreScale:
@@ -159,3 +252,50 @@ class ScoreScale:
     def percentile(self, scores: Floats) -> Floats:
         """Map (n,) scores to the percentage, 0 to 100, of random text pairs that score lower."""
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
+
+
+# The pooling of the (L, D) states of one text's tokens, <s> and </s> included, into its (D,) embedding.
+POOLINGS: dict[str, Callable[[Floats32], Floats32]] = {
+    "cls": lambda states: states[0],
+    "mean": lambda states: states.mean(0),
+    "max": lambda states: states.max(0),
+}
+
+
+def check_pooling(name: str) -> str:
+    """Return the name of a pooling; raise InputError for another name."""
+    if name not in POOLINGS:
+        raise InputError(f"pooling {name!r}: expected one of {', '.join(POOLINGS)}")
+    return name
+
+
+def cosine(a: AnyFloats, b: AnyFloats) -> Floats:
+    """Compute the (n,) cosines of (n, D) vectors `a[i]` and `b[i]`; 0 if one of the two is zero.
+
+    Equal vectors have a cosine of exactly 1, without a rounding error.
+    """
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    # One root of the product, not a product of two roots: then equal vectors give exactly 1.
+    norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    dots = (a * b).sum(1)
+    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
+
+
+def inverse_euclidean(a: AnyFloats, b: AnyFloats) -> Floats:
+    """Compute 1 / (1 + Euclidean distance) of (n, D) vectors `a[i]` and `b[i]`: (n,) numbers in (0, 1]."""
+    return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
+
+
+TOKEN_SIMILARITY_NAMES = ("precision", "recall", "f1")  # implemented in `simllm.scoring.token_matching`
+SIMILARITIES: dict[str, Callable[[AnyFloats, AnyFloats], Floats]] = {
+    "cosine": cosine,
+    "inverse-euclidean": inverse_euclidean,
+}
+
+
+def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], Floats]:
+    """Return the similarity of this name, a function of two (n, D) arrays that returns (n,) numbers."""
+    if name not in SIMILARITIES:
+        names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
+        raise InputError(f"similarity {name!r}: expected one of {names}")
+    return SIMILARITIES[name]

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
-from simllm.io.packages import missing_package
-from simllm.model.engines import matmul_attention
-from simllm.model.network import get_pooling, of_last_layer
+from simllm.io.packages import missing_package, require_onnx_extra
 from simllm.model.saved_model import BLOCK, TOKENIZER, SavedModel, are_blocks, to_blocks
+
+with require_onnx_extra():
+    import torch
+    from torch import Tensor, nn
+
+    from simllm.model.network import get_pooling, of_last_layer
+    from simllm.model.torch_engine import matmul_attention
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -1,6 +1,5 @@
 """The network, read top-down: MPNet's encoder (Song et al., 2020), the pooling of its states into a text's
-embedding and the similarity of embeddings (section 4.2 of the SIMLLM paper), and the meaning head, which
-reads two texts.
+embedding (section 4.2 of the SIMLLM paper), and the meaning head, which reads two texts.
 
 Besides the letters of the package, shapes use R for query positions, whose states are computed, and C for key
 positions, to which they attend. When the encoder scores texts, R = C = L. In pretraining, there are two
@@ -12,21 +11,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
-from simllm.array_types import AnyFloats
-from simllm.errors import InputError
-from simllm.model.config import HeadConfig, ModelConfig
+from simllm.array_types import Floats32
+from simllm.model.config import MAX_DISTANCE, HeadConfig, ModelConfig, check_pooling
 
 
 class Embeddings(nn.Module):
@@ -49,8 +45,6 @@ class Embeddings(nn.Module):
 class RelativeBias(nn.Module):
     """Relative position bias, as in T5: one learned number for each head and each bucket of distances."""
 
-    max_distance = 128
-
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.table = nn.Embedding(config.relative_attention_num_buckets, config.num_attention_heads)
@@ -66,12 +60,12 @@ class RelativeBias(nn.Module):
 
         Half of the buckets is for positive distances, the other half for all others. In each half, the first
         buckets are for a single distance each. The others are ranges that grow logarithmically up to
-        `max_distance`; the last one also covers all larger distances.
+        `MAX_DISTANCE`; the last one also covers all larger distances.
         """
         per_sign = self.table.num_embeddings // 2
         exact = per_sign // 2
         far = torch.log(distance.abs().clamp(min=1).float() / exact)
-        far = exact + (far / math.log(self.max_distance / exact) * (per_sign - exact)).long()
+        far = exact + (far / math.log(MAX_DISTANCE / exact) * (per_sign - exact)).long()
         near = torch.where(distance.abs() < exact, distance.abs(), far.clamp(max=per_sign - 1))
         return near + per_sign * (distance > 0)
 
@@ -204,6 +198,7 @@ def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     return states[..., -hidden_size:]
 
 
+# The poolings of `config.POOLINGS`, for B texts at once.
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
     """Take the state of each text's first token, `<s>`."""
     return hidden[:, 0]
@@ -226,41 +221,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": cls, "mean": m
 
 def get_pooling(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the pooling function of this name: `cls`, `mean` or `max`."""
-    if name not in POOLINGS:
-        raise InputError(f"pooling {name!r}: expected one of {', '.join(POOLINGS)}")
-    return POOLINGS[name]
-
-
-def cosine(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
-    """Compute the (n,) cosines of (n, D) vectors `a[i]` and `b[i]`; 0 if one of the two is zero.
-
-    Equal vectors have a cosine of exactly 1, without a rounding error.
-    """
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    # One root of the product, not a product of two roots: then equal vectors give exactly 1.
-    norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    dots = (a * b).sum(1)
-    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
-
-
-def inverse_euclidean(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
-    """Compute 1 / (1 + Euclidean distance) of (n, D) vectors `a[i]` and `b[i]`: (n,) numbers in (0, 1]."""
-    return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
-
-
-TOKEN_SIMILARITY_NAMES = ("precision", "recall", "f1")  # implemented in `simllm.scoring.token_matching`
-SIMILARITIES: dict[str, Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]] = {
-    "cosine": cosine,
-    "inverse-euclidean": inverse_euclidean,
-}
-
-
-def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]:
-    """Return the similarity of this name, a function of two (n, D) arrays that returns (n,) numbers."""
-    if name not in SIMILARITIES:
-        names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
-        raise InputError(f"similarity {name!r}: expected one of {names}")
-    return SIMILARITIES[name]
+    return POOLINGS[check_pooling(name)]
 
 
 class MeaningHead(nn.Module):
@@ -276,20 +237,7 @@ class MeaningHead(nn.Module):
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        width = config.width
-        inner = ModelConfig(
-            hidden_size=width,
-            num_attention_heads=config.heads,
-            intermediate_size=2 * width,
-            max_position_embeddings=encoder.max_position_embeddings,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        )
-        if config.encoder_layers > encoder.num_hidden_layers:
-            raise InputError(
-                f"meaning head: encoder_layers {config.encoder_layers} is more than the encoder's "
-                f"{encoder.num_hidden_layers} layers"
-            )
+        width, inner = config.width, config.inner(encoder)
         self.project = nn.Linear(config.encoder_layers * encoder.hidden_size, width)
         self.align = nn.Linear(width, width)
         # Features of a token: its state, the aligned state, their difference and product, and two numbers:
@@ -388,3 +336,11 @@ def on_meta(build: Callable[[], N]) -> N:
     """Build a network without memory for its weights, which are read from a file afterwards."""
     with torch.device("meta"), _NoInitialWeights():
         return build()
+
+
+def with_weights(build: Callable[[], N], weights: Mapping[str, Floats32]) -> N:
+    """Build a network that shares the memory of its weights with arrays."""
+    network = on_meta(build)
+    # The parameters have no memory to copy the weights to, so the weights take their place.
+    network.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()}, assign=True)
+    return network

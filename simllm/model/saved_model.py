@@ -9,25 +9,28 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from safetensors import SafetensorError, deserialize, safe_open
 
 from simllm.array_types import AnyFloats, Floats, Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from simllm.io.packages import default_model as default_model  # there, because it needs no torch
+from simllm.io.packages import default_model as default_model
+from simllm.io.packages import require_torch_extra
 from simllm.io.reading import build, read_json, shown
-from simllm.model.config import HeadConfig, ModelConfig, ScoreScale
-from simllm.model.network import Encoder, MeaningHead, on_meta
+from simllm.model.config import HeadConfig, ModelConfig, ScoreScale, Shape
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
+
+if TYPE_CHECKING:  # scoring needs no torch
+    import torch
+
+    from simllm.model.network import Encoder, MeaningHead
 
 
 def other_libraries_files(config: ModelConfig, pooling: str) -> dict[str, Any]:
@@ -93,12 +96,6 @@ def transformers_name(name: str) -> str:
     return name
 
 
-def read_encoder_weights(folder: Path, encoder: Encoder) -> None:
-    """Read a model folder's weights, as float32, into an encoder that `on_meta` built."""
-    stored = read_headers(weight_files(folder))
-    fill(encoder, stored, str(folder), transformers_name, _IGNORED_WEIGHTS)
-
-
 SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
 # Integers are not here: without the scales of their library, they mean other weights.
 _TYPES = {"F16", "BF16", "F32", "F64"}
@@ -127,19 +124,29 @@ class StoredWeight:
     file: Path
     name: str
     kind: str  # such as "F16"
-    shape: tuple[int, ...]
+    shape: Shape
 
-    def read(self) -> Tensor:
+    def read(self) -> Floats32:
         """Read the values as float32; raise InputError if they are not finite."""
         try:
-            with safe_open(self.file, "pt") as stored:
-                tensor = stored.get_tensor(self.name)
+            values = self._read_bfloat16() if self.kind == "BF16" else self._read()
         except _DAMAGED as error:
             raise InputError(f"{self.file}: damaged ({error})") from None
-        tensor = tensor.to(torch.float32, copy=True)  # a copy: the file may change on disk
-        if not tensor.isfinite().all():
+        if not np.isfinite(values).all():
             raise InputError(f"{self.file}: {self.name} holds values that are not finite")
-        return tensor
+        return values
+
+    def _read(self) -> Floats32:
+        with safe_open(self.file, "np") as stored:
+            return stored.get_tensor(self.name).astype(np.float32)  # a copy: the file may change on disk
+
+    def _read_bfloat16(self) -> Floats32:
+        """Read bfloat16, which NumPy does not have: its bits are the upper half of those of float32."""
+        for name, stored in deserialize(self.file.read_bytes()):
+            if name == self.name:
+                bits = np.frombuffer(stored["data"], np.uint16).astype(np.uint32) << 16
+                return bits.view(np.float32).reshape(self.shape)
+        raise SafetensorError(f"no {self.name}")
 
 
 def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
@@ -147,7 +154,7 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
     weights: dict[str, StoredWeight] = {}
     for file in files:
         try:
-            with safe_open(file, "pt") as stored:
+            with safe_open(file, "np") as stored:
                 for name in stored.keys():  # noqa: SIM118 (not a dict)
                     part = stored.get_slice(name)
                     weights[name] = StoredWeight(file, name, part.get_dtype(), tuple(part.get_shape()))
@@ -156,35 +163,31 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
     return weights
 
 
-def fill(
-    module: nn.Module,
+def read_weights(
     stored: Mapping[str, StoredWeight],
+    shapes: Mapping[str, Shape],
     where: str,
     stored_name: Callable[[str], str] = str,
     ignored: tuple[str, ...] = (),
-) -> None:
-    """Read the weights of a network that `on_meta` built; raise InputError if they do not fit.
+) -> dict[str, Floats32]:
+    """Read the weights of these names and shapes; raise InputError if they do not fit.
 
-    `stored_name` turns the name of a parameter into that of its weight. `ignored` are beginnings of the names
-    of weights that are not needed. `where` begins the error messages.
+    `stored_name` turns the name of a weight into that in the file. `ignored` are beginnings of the names of
+    weights that are not needed. `where` begins the error messages.
     """
-    names = {name: stored_name(name) for name in module.state_dict()}
-    shapes = {names[name]: tuple(parameter.shape) for name, parameter in module.state_dict().items()}
-    unknown = stored.keys() - shapes.keys()
+    needed = {stored_name(name): shape for name, shape in shapes.items()}
+    unknown = stored.keys() - needed.keys()
     for name in sorted(unknown):
         if not name.startswith(ignored):
             raise InputError(f"{where}: weight {shown(name)} has no place in the model of config.json")
-    check_shapes(stored, shapes, where)
-    needed = sum(map(math.prod, shapes.values()))
-    if sum(math.prod(stored[name].shape) for name in unknown) > 2 * needed:  # they are hashed all the same
+    check_shapes(stored, needed, where)
+    size = sum(map(math.prod, needed.values()))
+    if sum(math.prod(stored[name].shape) for name in unknown) > 2 * size:  # they are hashed all the same
         raise InputError(f"{where}: the weights that the model does not use are larger than the model")
-    # The parameters have no memory to copy the weights to, so the weights take their place.
-    module.load_state_dict({name: stored[names[name]].read() for name in names}, assign=True)
+    return {name: stored[stored_name(name)].read() for name in shapes}
 
 
-def check_shapes(
-    stored: Mapping[str, StoredWeight], shapes: Mapping[str, tuple[int, ...]], where: str
-) -> None:
+def check_shapes(stored: Mapping[str, StoredWeight], shapes: Mapping[str, Shape], where: str) -> None:
     """Check that floating-point weights of these names and shapes are stored, and fit into memory."""
     for name, shape in shapes.items():
         if name not in stored:
@@ -238,19 +241,6 @@ def are_blocks(values: Floats32, columns: int) -> bool:
     rounded = (numbers * scales.astype(np.float32)).reshape(values.shape)
     # A weight and its scale are each rounded to float16, with a relative error of at most 2**-11.
     return bool((np.abs(rounded - values) <= 2**-9 * np.abs(values)).all())
-
-
-@torch.no_grad()
-def round_to_blocks(module: nn.Module) -> None:
-    """Round the matrices and embedding tables of a network in place, in blocks within a row.
-
-    A matrix or table stays unchanged if its row length is not a multiple of 32.
-    """
-    for part in module.modules():
-        if isinstance(part, nn.Linear | nn.Embedding) and not part.weight.shape[1] % BLOCK:
-            numbers, scales = to_blocks(part.weight.numpy(), 1)
-            rounded = torch.from_numpy(numbers * scales.astype(np.float32))
-            part.weight.copy_(rounded.reshape(part.weight.shape))
 
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
@@ -337,17 +327,41 @@ class SavedModel:
     """A model folder, loaded into memory.
 
     Attributes:
+        weights: The encoder's weights, by their names in `network.Encoder`.
         hash: 12 hex digits that identify the encoder's configuration and weights.
-        head: The network that predicts whether two texts have the same meaning; None if there is none.
-        head_hash: 12 hex digits that identify the weights and calibration of `head`; empty without a head.
+        head_weights: Those of the meaning head; None if there is no head.
+        head_hash: 12 hex digits that identify the weights and calibration of the head; empty without a head.
     """
 
-    encoder: Encoder
+    config: ModelConfig
+    weights: Mapping[str, Floats32]
     tokenizer: Tokenizer
     info: ModelInfo
     hash: str
-    head: MeaningHead | None = None
+    head_weights: Mapping[str, Floats32] | None = None
     head_hash: str = ""
+
+    @property
+    def head_config(self) -> HeadConfig | None:
+        """Shape of the meaning head; None if there is no head."""
+        return self.info.meaning.head if self.info.meaning and self.head_weights else None
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder as a network of torch, on the CPU and in evaluation mode."""
+        with require_torch_extra():
+            from simllm.model.network import Encoder, with_weights
+        return with_weights(lambda: Encoder(self.config), self.weights).eval()
+
+    @cached_property
+    def head(self) -> MeaningHead | None:
+        """The meaning head as a network of torch, on the CPU and in evaluation mode."""
+        shape = self.head_config
+        if not (shape and self.head_weights):
+            return None
+        with require_torch_extra():
+            from simllm.model.network import MeaningHead, with_weights
+        return with_weights(lambda: MeaningHead(shape, self.config), self.head_weights).eval()
 
 
 def load(folder: str | os.PathLike[str]) -> SavedModel:
@@ -357,7 +371,7 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
         folder: The path of the model folder.
 
     Returns:
-        The networks (float32, on the CPU, in evaluation mode), the tokenizer and the settings.
+        The weights (float32), the tokenizer and the settings.
 
     Raises:
         InputError: A file is missing, damaged, or does not fit the other files.
@@ -378,12 +392,12 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
         raise InputError(
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
-    encoder = on_meta(lambda: Encoder(config))
-    read_encoder_weights(folder, encoder)
+    headers = read_headers(stored)
+    weights = read_weights(headers, config.weight_shapes, str(folder), transformers_name, _IGNORED_WEIGHTS)
     digest = hashlib.sha256()
     update_hash(digest, [folder / CONFIG, *stored])
-    head, head_hash = _load_head(folder, info, config)
-    return SavedModel(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
+    head, head_hash = _read_head(folder, info, config)
+    return SavedModel(config, weights, tokenizer, info, digest.hexdigest()[:12], head, head_hash)
 
 
 def _read_info(file: Path) -> ModelInfo:
@@ -395,20 +409,21 @@ def _read_info(file: Path) -> ModelInfo:
     return build(ModelInfo, values, str(file))
 
 
-def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:
-    """Load the meaning head, and hash its weights and calibration; (None, "") if the model has none."""
+def _read_head(
+    folder: Path, info: ModelInfo, config: ModelConfig
+) -> tuple[Mapping[str, Floats32] | None, str]:
+    """Read the meaning head, and hash its weights and calibration; (None, "") if the model has none."""
     if info.meaning is None:
         return None, ""
     file = folder / HEAD
-    shape = info.meaning.head
     try:
-        head = on_meta(lambda: MeaningHead(shape, config))
+        shapes = info.meaning.head.weight_shapes(config)
     except InputError as error:
         raise InputError(f"{folder / INFO}: {error}") from None
     if not file.is_file():
         raise InputError(f"{file}: no such file; {INFO} describes a meaning head")
     try:
-        fill(head, read_headers([file]), str(file))
+        weights = read_weights(read_headers([file]), shapes, str(file))
     except InputError as error:
         raise InputError(f"{error}; not the meaning head that {INFO} describes") from None
     described = asdict(info.meaning)
@@ -419,7 +434,7 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     digest = hashlib.sha256()
     update_hash(digest, [file])
     digest.update(json.dumps(described).encode())
-    return head.eval(), digest.hexdigest()[:12]
+    return weights, digest.hexdigest()[:12]
 
 
 def info_json(info: ModelInfo) -> str:
@@ -434,7 +449,7 @@ def save(
     tokenizer: Tokenizer,
     info: ModelInfo,
     card: str,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
     head: MeaningHead | None = None,
     keep_edits: bool = True,
 ) -> None:
@@ -446,7 +461,7 @@ def save(
         tokenizer: The tokenizer.
         info: The content of `simllm.json`. Its `meaning` describes `head`, and is not saved without a head.
         card: The model card, in Markdown.
-        dtype: The number type of the stored weights.
+        dtype: The number type of the stored weights; by default float32.
         head: The meaning head, or None.
         keep_edits: True: if the user changes a file in the folder, a later save raises an error. False: a
             later save overwrites such changes. A training run, which saves its model repeatedly, uses False.
@@ -455,6 +470,10 @@ def save(
         InputError: The folder cannot be written, or may not be replaced: simllm did not write it, or it was
             saved with `keep_edits` and the user then changed a file in it.
     """
+    import torch
+    from safetensors.torch import save_file
+
+    dtype = dtype or torch.float32
     # Readers take a described head for a missing file.
     if head is None:
         info = replace(info, meaning=None)

@@ -7,23 +7,20 @@ the embeddings of code and summary.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.metrics.interface import Example, check_examples
 from simllm.model.code_model import CodeModel
-from simllm.model.engines import Engine, prepare_module
-from simllm.model.network import cosine, of_last_layer
+from simllm.model.config import cosine
 from simllm.model.saved_model import SavedModel
 from simllm.scoring import embedding
-from simllm.scoring.embedding import Tokenized, mean_of_windows
+from simllm.scoring.embedding import EncodedTexts, Engine, Tokenized, TokenVectors, mean_of_windows
 from simllm.scoring.scores import about_truncated
 from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
 
@@ -142,21 +139,19 @@ class CodeReader:
         self,
         summaries: SavedModel,
         engine: Engine,
-        pool: Callable[[Tensor, Tensor], Tensor],
+        pooling: str,
         on_long: str = "truncate",
         code: CodeModel | None = None,
         divides: bool = True,
     ) -> None:
-        """Prepare the scorer; `engine` holds the encoder of `summaries`, and `pool` embeds its states.
+        """Prepare the scorer; `engine` holds the encoder of `summaries`.
 
         `divides` tells whether summaries with several sentences are compared clause by clause.
         """
-        self.tokenizer, self.engine, self.pool, self.on_long = summaries.tokenizer, engine, pool, on_long
+        self.tokenizer, self.longest = summaries.tokenizer, summaries.config.max_length
+        self.pooling, self.on_long = pooling, on_long
         self.model, self.divides = code, divides
-        self.code_engine, self.head = engine, None
-        if code:
-            self.code_engine = Engine(code.encoder.to(engine.device), engine.mode)
-            self.head = prepare_module(code.head.to(engine.device), engine.mode)
+        self.code_engine, self.engine = engine.beside(code.networks) if code else (engine, engine)
 
     @property
     def signature(self) -> str:
@@ -190,8 +185,7 @@ class CodeReader:
                 fits[start : start + _CHUNK] = np.where(totals > 0, lowest, 0)
             empty += int((totals == 0).sum())
             truncated += len(code.long) + len(set(owners[summaries.long].tolist()))
-        longest = self.engine.encoder.config.max_length
-        found = about_truncated(2 * len(pairs), truncated, longest, self.on_long)
+        found = about_truncated(2 * len(pairs), truncated, self.longest, self.on_long)
         if empty:
             found += [f"{empty} of {len(pairs)} pairs have a code or summary without words; they score 0"]
         return FitScores(values, fits, empty, truncated, tuple(found))
@@ -211,31 +205,22 @@ class CodeReader:
         return weights[0] * by_reference + weights[1] * by_code.values + weights[2] * by_code.fits
 
     def _tokenize(self, texts: Sequence[str]) -> Tokenized:
-        longest = self.engine.encoder.config.max_length
-        return embedding.tokenize(self.tokenizer, texts, longest, self.on_long)
+        return embedding.tokenize(self.tokenizer, texts, self.longest, self.on_long)
 
     def _compare(self, code: Tokenized, summaries: Tokenized) -> tuple[Floats, Floats | None]:
         """Compute the (n,) cosines of code and summaries, and the (n,) logits of the head if there is one."""
         sides = (code, self.code_engine), (summaries, self.engine)
-        if not self.head:
-            return cosine(*(embedding.embed(engine, texts, self.pool) for texts, engine in sides)), None
-        layers = self.head.config.encoder_layers
+        if not self.model:
+            return cosine(*(embedding.embed(engine, texts, self.pooling) for texts, engine in sides)), None
         embeddings, vectors = [], []
         for texts, engine in sides:
-            read = embedding.run_encoder(engine, texts, self._reduce, layers)
+            read = embedding.run_encoder(engine, texts, self._reduce)
             rows = {ids: row for ids, (row, _) in read.items()}
             embeddings.append(np.stack([mean_of_windows(rows, windows) for windows in texts.inputs]))
-            vectors.append([torch.cat([read[ids][1] for ids in windows]) for windows in texts.inputs])
+            vectors.append([[read[ids][1] for ids in windows] for windows in texts.inputs])
         cosines = cosine(*embeddings)
-        return cosines, embedding.run_head(self.head, self.engine, vectors[0], vectors[1], cosines)[:, 0]
+        return cosines, embedding.run_head(self.engine, vectors[0], vectors[1], cosines)[:, 0]
 
-    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
-        """Compute each text's (D,) embedding and (tokens, W) inputs of the head from (B, L, N * D) states."""
-        assert self.head
-        last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
-        embeddings, lengths = self.pool(last, mask).float().cpu().numpy(), mask.sum(1).tolist()
-        projected = self.head.project(hidden)
-        return [
-            (row, vectors[:length])
-            for row, vectors, length in zip(embeddings, projected, lengths, strict=True)
-        ]
+    def _reduce(self, encoded: EncodedTexts) -> Iterable[tuple[Floats32, TokenVectors]]:
+        """Return each text's (D,) embedding and its vectors for the head."""
+        return zip(encoded.pooled(self.pooling), encoded.projected(), strict=True)

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
-from simllm.model.engines import Engine, batch_slices, pad
-from simllm.model.network import MeaningHead, cosine, of_last_layer
-from simllm.model.saved_model import MeaningInfo, shift_prior
+from simllm.model.config import HeadConfig, cosine
+from simllm.model.saved_model import MeaningInfo, SavedModel, shift_prior
 from simllm.model.tokenizer import Tokenizer
 from simllm.scoring.sentences import Comparison, DividedText, compare, divide_pairs
 from simllm.text_cleaning import LONGEST, SEVERAL_SENTENCES
@@ -146,18 +142,77 @@ def tokenize_pairs(tokenizer: Tokenizer, longest: int, on_long: str, texts: Sequ
     return Tokenized(inputs, long, sum(bool(text.strip()) for text in left_empty), divided)
 
 
-def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats32:
-    """Compute the (n, D) float32 embeddings of n texts, at least one.
+# A text's (tokens, W) vectors, which the meaning head reads: an array, or a tensor on the engine's device.
+TokenVectors = Any
 
-    `pool` takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
+
+class EncodedTexts(Protocol):
+    """The hidden states of B texts, which an engine has computed."""
+
+    def pooled(self, pooling: str) -> Floats32:
+        """Pool the states into (B, D) embeddings; `pooling` is one of `config.POOLINGS`."""
+        ...
+
+    def states(self) -> list[Floats32]:
+        """Return each text's (tokens, D) states."""
+        ...
+
+    def projected(self) -> list[TokenVectors]:
+        """Return each text's vectors for the meaning head."""
+        ...
+
+
+class Engine(Protocol):
+    """The networks of a model, ready for scoring.
+
+    Attributes:
+        mode: The mode in which it computes, such as `exact`.
+        batch_tokens: Largest number of tokens in a batch, padding included.
+        head: Shape of the meaning head; None if it is not used.
+        device: The device that computes, such as "cpu".
+        threads: Number of threads that compute on a CPU.
+        signature: What can change a score, for the signature of the metric.
     """
-    pooled = run_encoder(engine, texts, lambda hidden, mask: _pooled(pool, hidden, mask))
+
+    mode: str
+
+    @property
+    def signature(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    @property
+    def batch_tokens(self) -> int: ...  # noqa: D102
+
+    @property
+    def head(self) -> HeadConfig | None: ...  # noqa: D102
+
+    @property
+    def device(self) -> Any: ...  # noqa: D102
+
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+
+    def encode(self, texts: Sequence[Ids]) -> EncodedTexts:
+        """Encode the token ids of B texts."""
+        ...
+
+    def beside(self, other: SavedModel) -> tuple[Engine, Engine]:
+        """Return an engine of another model with a meaning head, and this engine with that head."""
+        ...
+
+    def logits(
+        self,
+        first: Sequence[list[TokenVectors]],
+        second: Sequence[list[TokenVectors]],
+        cosines: Floats,
+    ) -> Floats:
+        """Run the meaning head on the vectors of n pairs of texts, window by window: (n, 1 or 2) logits."""
+        ...
+
+
+def embed(engine: Engine, texts: Tokenized, pooling: str) -> Floats32:
+    """Compute the (n, D) float32 embeddings of n texts, at least one."""
+    pooled = run_encoder(engine, texts, lambda encoded: encoded.pooled(pooling))
     return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
-
-
-def _pooled(pool: Callable[[Tensor, Tensor], Tensor], hidden: Tensor, mask: Tensor) -> Floats32:
-    """Pool (B, L, D) hidden states with their (B, L) mask into (B, D) embeddings in memory."""
-    return pool(hidden, mask).float().cpu().numpy()
 
 
 def mean_of_windows(embeddings: Mapping[Ids, Floats32], windows: Windows) -> Floats32:
@@ -169,25 +224,33 @@ def mean_of_windows(embeddings: Mapping[Ids, Floats32], windows: Windows) -> Flo
     return np.average([embeddings[ids] for ids in windows], axis=0, weights=weights).astype(np.float32)
 
 
+def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
+    """Split texts that are sorted by length, shortest first, into batches of at most `batch_tokens` tokens.
+
+    Padding counts. A text with more tokens than that is alone in its batch.
+    """
+    start = 0
+    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
+        if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
+            yield slice(start, end)
+            start = end
+    if sorted_ids:
+        yield slice(start, len(sorted_ids))
+
+
 def run_encoder(
-    engine: Engine,
-    texts: Tokenized,
-    reduce: Callable[[Tensor, Tensor], Iterable[Reduced]],
-    last_layers: int = 1,
+    engine: Engine, texts: Tokenized, reduce: Callable[[EncodedTexts], Iterable[Reduced]]
 ) -> dict[Ids, Reduced]:
     """Run the encoder on the windows of texts, and compute one result for each window.
 
-    `reduce` computes the results of a batch from (B, L, N * D) hidden states and a (B, L) mask. The states of
-    the last N layers (`last_layers`) are joined along the last axis.
+    `reduce` computes the results of a batch.
     """
     # Equal windows are encoded only once. Sorting by length saves padding; sorting by token ids makes the
     # batches, and so the rounding errors, independent of the order of the texts.
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
     reduced: dict[Ids, Reduced] = {}
-    with torch.inference_mode():
-        for rows in batch_slices(unique, engine.batch_tokens):
-            tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
-            reduced.update(zip(unique[rows], reduce(engine(tokens, mask, last_layers), mask), strict=True))
+    for rows in batch_slices(unique, engine.batch_tokens):
+        reduced.update(zip(unique[rows], reduce(engine.encode(unique[rows])), strict=True))
     return reduced
 
 
@@ -264,17 +327,16 @@ class EmbeddingScorer:
     """Scorer that compares the embeddings of the two texts in each pair.
 
     Attributes:
-        pool: Takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
         similarity: Compares two (n, D) arrays of embeddings, and returns (n,) similarities.
     """
 
     engine: Engine
-    pool: Callable[[Tensor, Tensor], Tensor]
+    pooling: str
     similarity: Similarity
 
     def __call__(self, texts: Tokenized) -> PairValues:
         """Score n pairs; this scorer cannot estimate the probability of the same meaning."""
-        rows = run_encoder(self.engine, texts, lambda hidden, mask: _pooled(self.pool, hidden, mask))
+        rows = run_encoder(self.engine, texts, lambda encoded: encoded.pooled(self.pooling))
         scores, comparisons = compare_embeddings(texts, rows, self.similarity)
         return PairValues(scores, comparisons=comparisons)
 
@@ -288,30 +350,29 @@ class MeaningScorer:
     """Scorer that computes embeddings and the inputs of the meaning head in one run of the encoder.
 
     Attributes:
-        pool: Takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
+        engine: An engine with a meaning head.
         similarity: Compares two (n, D) arrays of embeddings, and returns (n,) similarities.
-        head_pool: The pooling of the embeddings whose cosines the head knows.
+        head_pooling: The pooling of the embeddings whose cosines the head knows.
         info: Turns the head's logits into calibrated probabilities.
         prior: The expected share of pairs with the same meaning.
     """
 
     engine: Engine
-    pool: Callable[[Tensor, Tensor], Tensor]
+    pooling: str
     similarity: Similarity
-    head: MeaningHead
-    head_pool: Callable[[Tensor, Tensor], Tensor]
+    head_pooling: str
     info: MeaningInfo
     prior: float
 
     def __call__(self, texts: Tokenized) -> PairValues:
         """Score n pairs by similarity, probability of the same meaning and perhaps graded similarity."""
         n = len(texts.inputs) // 2
-        graded_too = self.head.config.graded
+        graded_too = is_graded(self.engine)
         scores, same, graded = np.zeros(n), np.zeros(n), np.zeros(n)
         comparisons: dict[int, Comparison] = {}
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
             part = texts.of_pairs(pairs)
-            read = run_encoder(self.engine, part, self._reduce, self.head.config.encoder_layers)
+            read = run_encoder(self.engine, part, self._reduce)
             embeddings = {ids: row for ids, (row, _, _) in read.items()}
             scores[pairs], compared = compare_embeddings(part, embeddings, self.similarity)
             found = self._read(part, read, compared)
@@ -324,7 +385,7 @@ class MeaningScorer:
     def _read(
         self,
         texts: Tokenized,
-        read: Mapping[Ids, tuple[Floats32, Floats32, Tensor]],
+        read: Mapping[Ids, tuple[Floats32, Floats32, TokenVectors]],
         comparisons: Mapping[int, Comparison],
     ) -> list[dict[Key, float]]:
         """Run the head on n pairs, or on the matched clauses of divided texts: its outputs by their keys.
@@ -349,48 +410,41 @@ class MeaningScorer:
         a, b = (np.stack([mean_of_windows(own, windows) for windows in side]) for side in sides)
         cosines = cosine(a, b)
         # The head reads a long text at once, all windows together, while the encoder cannot.
-        joined = [[torch.cat([read[ids][2] for ids in windows]) for windows in side] for side in sides]
-        logits = run_head(self.head, self.engine, joined[0], joined[1], cosines)
+        joined = [[[read[ids][2] for ids in windows] for windows in side] for side in sides]
+        logits = run_head(self.engine, joined[0], joined[1], cosines)
         outputs = [shift_prior(self.info.probabilities(logits[:, 0], cosines), self.prior)]
         outputs += [np.exp(-np.logaddexp(0.0, -column)) for column in logits.T[1:]]
         return [dict(zip(keys, output.tolist(), strict=True)) for output in outputs]
 
-    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Floats32, Tensor]]:
-        """Compute each text's (D,) embedding, the one that the head knows, and (tokens, W) vectors from
-        (B, L, N * D) states of N layers.
-
-        The meaning head reads the vectors, one of length W for each token; a linear layer of the head
-        computes them.
-        """
-        last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
-        embeddings = own = self.pool(last, mask).float().cpu().numpy()
-        if self.pool is not self.head_pool:
-            own = self.head_pool(last, mask).float().cpu().numpy()
-        projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
-        return [
-            (*rows, states[:length])
-            for *rows, states, length in zip(embeddings, own, projected, lengths, strict=True)
-        ]
+    def _reduce(self, encoded: EncodedTexts) -> Iterable[tuple[Floats32, Floats32, TokenVectors]]:
+        """Compute each text's (D,) embedding, the one that the head knows, and its vectors for the head."""
+        embeddings = own = encoded.pooled(self.pooling)
+        if self.pooling != self.head_pooling:
+            own = encoded.pooled(self.head_pooling)
+        return zip(embeddings, own, encoded.projected(), strict=True)
 
 
 def run_head(
-    head: MeaningHead, engine: Engine, first: Sequence[Tensor], second: Sequence[Tensor], cosines: Floats
+    engine: Engine,
+    first: Sequence[list[TokenVectors]],
+    second: Sequence[list[TokenVectors]],
+    cosines: Floats,
 ) -> Floats:
-    """Run a head on the (tokens, W) vectors of n pairs; return its (n, 1 or 2) logits."""
-    sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
+    """Run the meaning head on the vectors of n pairs of texts, window by window: its (n, 1 or 2) logits."""
+    sizes = [max(sum(map(len, a)), sum(map(len, b))) for a, b in zip(first, second, strict=True)]
     # Neighbours of similar length need little padding.
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-    logits = np.zeros((len(sizes), 2 if head.config.graded else 1))
-    with torch.inference_mode():
-        batches = list(batch_slices([range(sizes[i]) for i in order], engine.batch_tokens))
-        for rows in batches:
-            chosen = order[rows]
-            a, a_mask = _padded([first[i] for i in chosen])
-            b, b_mask = _padded([second[i] for i in chosen])
-            similar = torch.from_numpy(cosines[chosen]).float().to(a.device)
-            outputs = head(a, a_mask, b, b_mask, engine.attention, similar)
-            logits[chosen] = outputs.cpu().double().numpy()  # in this order: Apple GPUs have no float64
+    logits = np.zeros((len(sizes), 1 + is_graded(engine)))
+    for rows in batch_slices([range(sizes[i]) for i in order], engine.batch_tokens):
+        chosen = order[rows]
+        a, b = ([side[i] for i in chosen] for side in (first, second))
+        logits[chosen] = engine.logits(a, b, cosines[chosen])
     return logits
+
+
+def is_graded(engine: Engine) -> bool:
+    """Return whether the meaning head has a graded output."""
+    return engine.head is not None and engine.head.graded
 
 
 def _combine(
@@ -412,10 +466,3 @@ def _combine(
         compared[k] = comparison._replace(same=of_clauses)
         values[k] = compared[k].mean_same
     return values, compared
-
-
-def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad B texts of (tokens, W) vectors to (B, L, W), and return the (B, L) mask, too."""
-    padded = pad_sequence(states, batch_first=True)
-    lengths = torch.tensor([len(text) for text in states], device=padded.device)
-    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]

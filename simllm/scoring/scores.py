@@ -266,7 +266,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield `function(item)` for each item in order; a background thread is one item ahead of the caller."""
     pending: Future[Result] | None = None
-    # A thread is enough, because the tokenizer and torch release the lock of the interpreter.
+    # A thread is enough, because the tokenizer and the engine release the lock of the interpreter.
     with ThreadPoolExecutor(1) as thread:
         for item in items:
             following = thread.submit(function, item)

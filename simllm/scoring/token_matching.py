@@ -18,15 +18,21 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from simllm.array_types import AnyFloats, Floats
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.reading import build, read_json
-from simllm.model.engines import Engine
 from simllm.model.tokenizer import Tokenizer
-from simllm.scoring.embedding import Ids, PairValues, Tokenized, run_encoder, split_pairs
+from simllm.scoring.embedding import (
+    EncodedTexts,
+    Engine,
+    Ids,
+    PairValues,
+    Tokenized,
+    run_encoder,
+    split_pairs,
+)
 
 _BLOCK = 1024  # tokens of each text that are compared at once; only very long texts have more
 _DECIMALS = 12  # digits of a cosine; further digits are rounding error and would break ties
@@ -55,10 +61,9 @@ def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> 
     """Compute, for each text, (L, D) float32 hidden states of its L tokens, with or without <s> and </s>."""
     edge = 0 if boundaries else 1
 
-    def without_padding(hidden: Tensor, mask: Tensor) -> list[NDArray[np.float32]]:
-        whole, lengths = hidden.float().cpu().numpy(), mask.sum(1).tolist()
+    def without_padding(encoded: EncodedTexts) -> list[NDArray[np.float32]]:
         # A view would keep the padded states of the whole batch in memory.
-        return [row[edge : length - edge].copy() for row, length in zip(whole, lengths, strict=True)]
+        return [row[edge : len(row) - edge].copy() for row in encoded.states()]
 
     states = run_encoder(engine, texts, without_padding)
     return [

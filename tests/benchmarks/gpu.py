@@ -30,8 +30,8 @@ import torch
 from torch.nn.attention import flex_attention
 
 from simllm import SimLLM
-from simllm.model.engines import Engine
 from simllm.model.network import Encoder
+from simllm.model.torch_engine import TorchEngine
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline
@@ -229,8 +229,9 @@ class Checks:
         ways = {"exact": exact, "bf16": SimLLM(mode="fast", device=device)}
         if self.on_gpu:  # CPUs compute slowly in float16
             ways["fp16"] = half = SimLLM(mode="exact", device=device)
-            half.engine = Engine(copy.deepcopy(half.engine.encoder).half())
-            half.head = half.head and copy.deepcopy(half.head).half()
+            head = half.engine.meaning_head
+            half.engine = TorchEngine(copy.deepcopy(half.engine.encoder).half())
+            half.engine.meaning_head = head and copy.deepcopy(head).half()
         result, scores = {}, {}
         for name, metric in ways.items():
             metric.score(made[:100], made[:100])

@@ -22,7 +22,7 @@ from simllm import InputError, SimLLM
 from simllm.io.output_file import locked
 from simllm.io.partial_file import PartialFile
 from simllm.model import saved_model
-from simllm.model.engines import pad
+from simllm.model.torch_engine import pad
 from tests.command import process, run
 
 PAIRS = 5000

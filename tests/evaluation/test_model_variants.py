@@ -9,7 +9,7 @@ from simllm import SimLLM
 from simllm.evaluation import model_variants
 from simllm.metrics.interface import pair_scores
 from simllm.model import saved_model
-from simllm.model.engines import Engine
+from simllm.model.torch_engine import TorchEngine
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_every_variant_has_the_scores_and_the_signature_of_its_own_metric(model_
 
 def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, texts):
     encoded = []
-    call = Engine.__call__
+    call = TorchEngine.__call__
 
     def counted(engine, tokens, mask, *layers):
         encoded.extend(tuple(row[kept].tolist()) for row, kept in zip(tokens, mask, strict=True))
@@ -43,7 +43,7 @@ def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, te
 
     with (
         mock.patch.object(saved_model, "load", wraps=saved_model.load) as load,
-        mock.patch.object(Engine, "__call__", counted),
+        mock.patch.object(TorchEngine, "__call__", counted),
     ):
         for metric in model_variants.load_variants(model_folder):
             pair_scores(metric, *texts)

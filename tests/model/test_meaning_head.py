@@ -16,8 +16,8 @@ from transformers import AutoModel
 from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from simllm.model.config import HeadConfig
-from simllm.model.engines import prepare_module
 from simllm.model.network import MeaningHead
+from simllm.model.torch_engine import prepare_module
 from tests.command import run
 
 WIDTH = 16

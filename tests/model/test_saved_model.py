@@ -20,8 +20,9 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.metric import default_model
-from simllm.model import network, saved_model
-from simllm.model.saved_model import BLOCK, are_blocks, round_to_blocks, shift_prior, to_blocks
+from simllm.model import saved_model
+from simllm.model.saved_model import BLOCK, are_blocks, shift_prior, to_blocks
+from train.release.folder import round_to_blocks
 
 ODD = [
     "",
@@ -273,9 +274,8 @@ def test_a_folder_that_claims_too_much_is_an_error_before_memory_is_used(
 def test_a_network_too_large_for_this_machine_is_refused_before_its_weights_are_read(tmp_path):
     shape = (2**20, 2**24)
     stored = {"weight": saved_model.StoredWeight(tmp_path / "gone", "weight", "F32", shape)}
-    module = network.on_meta(lambda: torch.nn.Embedding(*shape))
     with pytest.raises(InputError, match="its weights need 70,368,744,177,664 bytes of memory"):
-        saved_model.fill(module, stored, "here")
+        saved_model.read_weights(stored, {"weight": shape}, "here")
 
 
 def test_loaded_weights_do_not_depend_on_the_file_any_more(model_folder, tmp_path):

@@ -267,7 +267,7 @@ def _measure(
         code = code_model.load(model, metric.model) if model and not shared else None
         if model and not code:
             raise InputError(f"{model}: belongs to another model of summaries; name it with --summaries")
-        metric.code_reader = CodeReader(metric.model, metric.engine, metric.code_reader.pool, code=code)
+        metric.code_reader = CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
     sets = [RatedCode.load(file) for file in rated]
     features = [one.features(metric) for one in sets]
     weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)])

@@ -18,12 +18,13 @@ from simllm.errors import InputError
 from simllm.model import code_model, saved_model
 from simllm.model.code_model import CodeInfo, CodeModel
 from simllm.model.config import HeadConfig
-from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.network import get_pooling, of_last_layer
 from simllm.model.saved_model import MeaningInfo
+from simllm.model.torch_engine import TorchEngine, pad
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.scoring.code import CodePair, CodeReader, words
+from simllm.scoring.embedding import batch_slices
 from train.code_reader import measure
 from train.code_reader.measure import RatedCode
 from train.runtime.batching import Prefetcher, combined_seed
@@ -135,7 +136,7 @@ class CodeReaderTask:
         parts = {"encoder": self.encoder, "head": self.head, "absolute": self.absolute}
         self.model: nn.Module = nn.ModuleDict(parts).to(world.device)
         frozen = self.summaries.encoder.to(world.device).requires_grad_(False)
-        self.engine = Engine(frozen, "fast" if config.precision == "bf16" else "exact")
+        self.engine = TorchEngine(frozen, "fast" if config.precision == "bf16" else "exact")
         self.functions = Functions(Path(config.pairs), "train")
         self.lexicon = lexicon.load()
         self.dev = measure.make_trials(Path(config.pairs), "dev", config.seed, most=_DEV_TRIALS)
@@ -282,7 +283,7 @@ class CodeReaderTask:
 
     def reader(self) -> CodeReader:
         """Return the scorer with the present weights."""
-        return CodeReader(self.summaries, self.engine, self.pool, code=self.code)
+        return CodeReader(self.summaries, self.engine, self.summaries.info.pooling, code=self.code)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Return the criterion (lower is better): the negative mean of the figures on dev data."""

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simllm.model import network
 from simllm.model.config import HeadConfig
-from simllm.model.engines import Engine, batch_slices, pad
 from simllm.model.network import MeaningHead, get_pooling, of_last_layer
 from simllm.model.saved_model import SavedModel
+from simllm.model.torch_engine import TorchEngine, pad
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.scoring import embedding
+from simllm.scoring.embedding import batch_slices
 from train.contrastive.config import MeaningConfig
 from train.contrastive.meaning_pairs import GradedPairs, MeaningPair, MeaningSource, open_source
 from train.corpus.decontaminate import ExcludedTexts
@@ -66,7 +66,7 @@ class MeaningTask:
         fast = frozen and precision == "bf16"
         self.frozen = frozen or config.freeze_encoder
         self.pool = get_pooling(start.info.pooling)
-        self.engine = Engine(start.encoder.to(world.device), "fast" if fast else "plain")
+        self.engine = TorchEngine(start.encoder.to(world.device), "fast" if fast else "plain")
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self.graded = [GradedPairs(source, excluded) for source in config.graded]
         self._updates = Prefetcher(self._make)
@@ -153,7 +153,7 @@ SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean
 def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     """Shift the embeddings of a model, in place, so that the mean embedding of the given texts is 0."""
     tokenized = embedding.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embeddings = embedding.embed(Engine(model.encoder), tokenized, network.mean)
+    embeddings = embedding.embed(TorchEngine(model.encoder), tokenized, "mean")
     last: Any = model.encoder.layers[-1]
     shift = torch.from_numpy(embeddings.mean(axis=0))
     # Because mean pooling is linear, it is enough to change the bias of the last layer norm.

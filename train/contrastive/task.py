@@ -15,6 +15,7 @@ from simllm.io import reading
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
+from simllm.model.torch_engine import TorchEngine
 from simllm.perturb.summaries import lexicon
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, PositivePair
@@ -70,7 +71,9 @@ class ContrastiveTask(EmbeddingTask):
             self.model = nn.ModuleDict({**encoders, "head": self.meaning.head})
             self.metric.meaning = saved_model.MeaningInfo(config.meaning.head)
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
-        self.metric.head = self.meaning.head if self.meaning else None
+        assert isinstance(self.metric.engine, TorchEngine)
+        self.metric.engine.meaning_head = self.meaning.head if self.meaning else None
+        self.metric.head = self.metric.engine.head
         self.anchor: Anchor | None = None
         if config.anchor_weight:
             self.anchor = Anchor(self.encoder, self.pool, config.precision, world.device)

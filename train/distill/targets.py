@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.model.engines import pad
+from simllm.model.torch_engine import pad
 from train.distill.config import ImitationConfig
 from train.distill.teachers import embed_all, gather_embeddings, identity
 from train.distill.texts import Group, StoredTexts

@@ -16,23 +16,23 @@ import torch
 from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
+from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import build, read_json, shown
-from simllm.model import network
 from simllm.model.config import ModelConfig
-from simllm.model.engines import Engine, usable_mode
-from simllm.model.network import Encoder, on_meta
+from simllm.model.network import Encoder, with_weights
 from simllm.model.saved_model import (
     StoredWeight,
     check_shapes,
-    fill,
     read_headers,
+    read_weights,
     transformers_name,
     weight_files,
 )
 from simllm.model.tokenizer import read_backend
+from simllm.model.torch_engine import TorchEngine, usable_mode
 from simllm.scoring.embedding import Tokenized, embed
 from train.runtime.distributed import World
 from train.runtime.log import format_time, print_progress
@@ -72,23 +72,22 @@ def load_encoder(folder: Path) -> Encoder:
     config = build(
         ModelConfig, {"layer_norm_eps": 1e-12, "max_position_embeddings": positions} | shape, str(file)
     )
-    encoder = on_meta(lambda: Encoder(config))
     stored = {
         name.removeprefix(f"{kind}."): weight for name, weight in read_headers(weight_files(folder)).items()
     }
     if kind == "mpnet":
         # The prefix "" fits all names: weights that simllm lacks, such as a pooler, are left out.
-        fill(encoder, stored, str(folder), transformers_name, ignored=("",))
+        weights = read_weights(stored, config.weight_shapes, str(folder), transformers_name, ignored=("",))
     else:
-        _fill_from_bert(encoder, stored, folder)
-    return encoder
+        weights = _read_bert(config, stored, folder)
+    return with_weights(lambda: Encoder(config), weights)
 
 
-def _fill_from_bert(encoder: Encoder, stored: Mapping[str, StoredWeight], folder: Path) -> None:
-    """Read BERT weights into an encoder that was built by `on_meta` and computes the same hidden states."""
-    names = {transformers_name(name): name for name in encoder.state_dict()}
-    shapes = {name: tuple(encoder.state_dict()[own].shape) for name, own in names.items()}
-    del shapes[_BIAS]
+def _read_bert(config: ModelConfig, stored: Mapping[str, StoredWeight], folder: Path) -> dict[str, Floats32]:
+    """Read BERT weights as those of an encoder that computes the same hidden states."""
+    names = {transformers_name(name): name for name in config.weight_shapes}
+    shapes = {name: config.weight_shapes[own] for name, own in names.items()}
+    bias = shapes.pop(_BIAS)
     rows, width = shapes[_POSITIONS]
     shapes[_POSITIONS] = (rows - 2, width)
     # BERT adds a token type vector to each token. Texts here have only type 0, so that its vector can be
@@ -99,10 +98,10 @@ def _fill_from_bert(encoder: Encoder, stored: Mapping[str, StoredWeight], folder
     check_shapes(stored, shapes, str(folder))
     weights = {names[name]: stored[name].read() for name in shapes if name != _TYPES}
     table = weights[names[_POSITIONS]] + stored[_TYPES].read()[0]
-    weights[names[_POSITIONS]] = torch.cat([torch.zeros(2, width), table])
+    weights[names[_POSITIONS]] = np.concatenate([np.zeros((2, width), np.float32), table])
     # BERT has no relative position bias; 0 has no effect.
-    weights[names[_BIAS]] = torch.zeros(tuple(encoder.relative_bias.table.weight.shape))
-    encoder.load_state_dict(weights, assign=True)
+    weights[names[_BIAS]] = np.zeros(bias, np.float32)
+    return weights
 
 
 def _mpnet_name(name: str) -> str:
@@ -121,14 +120,14 @@ def load(folder: Path, device: torch.device) -> Embed:
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
         # simllm's encoder is several times faster on a CPU than sentence-transformers.
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
-        engine = Engine(encoder.eval().to(device), usable_mode("fast", device))
+        engine = TorchEngine(encoder.eval().to(device), usable_mode("fast", device))
         if tokenizer.get_vocab_size() > encoder.config.vocab_size:
             raise InputError(f"{folder}: the tokenizer has more tokens than config.json says")
         tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
             ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
-            return _scale_to_unit_length(embed(engine, Tokenized(ids), network.mean))
+            return _scale_to_unit_length(embed(engine, Tokenized(ids), "mean"))
 
         return embed_fast
 

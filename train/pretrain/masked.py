@@ -29,8 +29,8 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import read_json
-from simllm.model.engines import batch_slices
 from simllm.model.saved_model import read_headers, weight_files
+from simllm.scoring.embedding import batch_slices
 from train.corpus import build
 from train.corpus.config import CorpusConfig
 from train.pretrain.batches import PretrainingBatches

@@ -9,14 +9,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
+from torch import nn
 
 from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
-from simllm.model.saved_model import SavedModel, round_to_blocks
+from simllm.model.saved_model import BLOCK, SavedModel, to_blocks
 from train.contrastive.meaning_task import SAMPLE_STEP, centre_embeddings
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import main_figures, write_card
@@ -158,6 +160,19 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
     """
     model = saved_model.load(run / "model")
     save_rounded(model, folder, comments[::SAMPLE_STEP])
+
+
+@torch.no_grad()
+def round_to_blocks(module: nn.Module) -> None:
+    """Round the matrices and embedding tables of a network in place, in blocks within a row.
+
+    A matrix or table stays unchanged if its row length is not a multiple of 32.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding) and not part.weight.shape[1] % BLOCK:
+            numbers, scales = to_blocks(part.weight.numpy(), 1)
+            rounded = torch.from_numpy(numbers * scales.astype(np.float32))
+            part.weight.copy_(rounded.reshape(part.weight.shape))
 
 
 def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) -> None:

@@ -13,7 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from simllm.model.engines import batch_slices, pad
+from simllm.model.torch_engine import pad
+from simllm.scoring.embedding import batch_slices
 from train.runtime.batching import combined_seed
 from train.runtime.distributed import World
 from train.runtime.fsdp import is_sharded

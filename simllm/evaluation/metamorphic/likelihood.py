@@ -26,9 +26,8 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
     The NLL is usually lower for a text that the model has read in training. `folder` is a causal language
     model as saved by the package transformers; none of its code is run, and weights must be safetensors.
     """
-    import torch
-
     try:
+        import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     except ImportError:
         raise OptionError("{nll_model} needs the package transformers") from None

@@ -15,7 +15,7 @@ from simllm.errors import InputError
 from simllm.io import reading
 from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text.readable_texts import TextScorer
-from simllm.model.network import cosine
+from simllm.model.config import cosine
 from simllm.model.saved_model import TOKENIZER, default_model
 from simllm.model.tokenizer import Tokenizer
 

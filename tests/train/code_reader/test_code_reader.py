@@ -155,7 +155,8 @@ def test_training_learns_resumes_and_leaves_the_summaries_alone(
     assert {"auc_sibling", "fits_auc_changed"} <= lines[0].keys()
     summaries = saved_model.load(model_folder)
     code = code_model.load(trained / "model", summaries)
-    assert code.encoder.embeddings is summaries.encoder.embeddings
+    shared = [model.encoder.embeddings.token.weight for model in (code, summaries)]
+    assert shared[0].data_ptr() == shared[1].data_ptr()
     assert code.info.summaries == summaries.hash
     assert code.info.fits.fitted_on
     changed = code.encoder.layers[0].up.weight - summaries.encoder.layers[0].up.weight
@@ -177,7 +178,7 @@ def test_training_learns_resumes_and_leaves_the_summaries_alone(
 def reader(folder, model_folder, **options):
     metric = SimLLM(model_folder, **options)
     code = code_model.load(folder, metric.model)
-    return CodeReader(metric.model, metric.engine, metric.code_reader.pool, code=code)
+    return CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
 
 
 @pytest.mark.slow
@@ -269,3 +270,14 @@ def test_weights_are_fitted_to_what_agrees_with_people():
     assert cross_validated([rated], [features])[0] > 0.99
     noise = RatedCode("x", codes, [""] * 200, random.normal(size=200))
     assert abs(cross_validated([noise], [features])[0]) < 0.25
+
+
+@pytest.mark.slow
+def test_scores_without_torch_are_equal(trained, model_folder, rows):
+    scored = [CodePair(row["code"], row["summary"], row["language"]) for row in rows[:40]]
+    torchs, others = (
+        reader(trained / "model", model_folder, engine=engine).score(scored)
+        for engine in ("torch", "onnxruntime")
+    )
+    assert np.abs(torchs.values - others.values).max() < 1e-5
+    assert np.abs(torchs.fits - others.fits).max() < 1e-5

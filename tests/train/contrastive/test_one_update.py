@@ -3,7 +3,7 @@
 import pytest
 
 from simllm.model import saved_model
-from simllm.model.engines import pad
+from simllm.model.torch_engine import pad
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.batches import ContrastiveBatches
 from train.contrastive.task import ContrastiveTask

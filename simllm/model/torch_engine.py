@@ -1,4 +1,4 @@
-"""Engines: encoders that are ready for scoring, with the fastest operators of a precision and device."""
+"""The engine of torch: networks with the fastest operators of a precision and device."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import math
 import os
 import platform
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from multiprocessing import parent_process
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
+from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
-from simllm.model.network import Encoder, Layer, attention
+from simllm.model.config import HeadConfig
+from simllm.model.network import POOLINGS, Encoder, Layer, MeaningHead, attention, of_last_layer
+from simllm.model.saved_model import SavedModel
 from simllm.model.tokenizer import PAD_ID
 
 
@@ -64,20 +69,6 @@ def _share_processors() -> None:
 
 
 CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
-
-
-def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Split texts that are sorted by length, shortest first, into batches of at most `batch_tokens` tokens.
-
-    Padding counts. A text with more tokens than that is alone in its batch.
-    """
-    start = 0
-    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
-        if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
-            yield slice(start, end)
-            start = end
-    if sorted_ids:
-        yield slice(start, len(sorted_ids))
 
 
 def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -200,7 +191,7 @@ def usable_mode(mode: str, device: torch.device | str) -> str:
     warnings.warn(
         f"mode fast: no instructions for bfloat16 are known on this {kind}, so that it would be slower than "
         "mode exact; float32 is used, as in that mode",
-        stacklevel=3,
+        stacklevel=5,  # the line that made the metric
     )
     return "exact"
 
@@ -224,26 +215,59 @@ def prepare_module(module: Module, mode: str) -> Module:
     return copy.deepcopy(module, packed_layers(module, dtype)).to(dtype)
 
 
-class Engine:
-    """An encoder that is ready for scoring in one of `MODES`, on the device that holds it.
+class TorchEngine:
+    """Networks that are ready for scoring in one of `MODES`; see `simllm.scoring.embedding.Engine`.
 
     Attributes:
+        meaning_head: The meaning head, on the same device; None if it is not used.
         attention: The attention function that suits mode and device.
-        device: The torch device that holds the encoder.
     """
 
-    def __init__(self, encoder: Encoder, mode: str = "plain") -> None:
+    def __init__(self, encoder: Encoder, mode: str = "plain", head: MeaningHead | None = None) -> None:
         if mode not in MODES:
             raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
-        self.mode, self.device = mode, next(encoder.parameters()).device
+        self.mode = mode
         self._process = os.getpid()
         self.encoder = prepare_module(encoder, mode)
+        self.meaning_head = head and prepare_module(head, mode)
         self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention
+        self.signature = {"dtype": str(MODES[mode]).removeprefix("torch.")}
+
+    @classmethod
+    def load(cls, model: SavedModel, mode: str, device: str | None, with_head: bool) -> TorchEngine:
+        """Prepare a model for scoring; the default device is a GPU if there is one."""
+        device = default_device() if device is None else usable_device(device)
+        head = model.head if with_head else None
+        return cls(model.encoder.to(device), usable_mode(mode, device), head and head.to(device))
+
+    def beside(self, other: SavedModel) -> tuple[TorchEngine, TorchEngine]:
+        """Return an engine of another model with a meaning head, and this engine with that head."""
+        assert other.head
+        head = prepare_module(other.head.to(self.device), self.mode)
+        engines = TorchEngine(other.encoder.to(self.device), self.mode), copy.copy(self)
+        for engine in engines:
+            engine.meaning_head = head
+        return engines
+
+    @property
+    def device(self) -> torch.device:
+        """The torch device that holds the networks."""
+        return next(self.encoder.parameters()).device
 
     @property
     def batch_tokens(self) -> int:
         """Largest number of tokens in a batch, padding included."""
         return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that compute on a CPU."""
+        return torch.get_num_threads()
+
+    @property
+    def head(self) -> HeadConfig | None:
+        """Shape of the meaning head."""
+        return self.meaning_head.config if self.meaning_head else None
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
         """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""
@@ -255,3 +279,61 @@ class Engine:
                 'start processes with the method "spawn", or use device="cpu"'
             )
         return self.encoder(tokens, mask, self.attention, last_layers)
+
+    @torch.inference_mode()
+    def encode(self, texts: Sequence[Sequence[int]]) -> EncodedTexts:
+        """Encode the token ids of B texts."""
+        tokens, mask = (tensor.to(self.device) for tensor in pad(texts))
+        layers = self.head.encoder_layers if self.head else 1
+        return EncodedTexts(self, self(tokens, mask, layers), mask)
+
+    @torch.inference_mode()
+    def logits(
+        self, first: Sequence[list[Tensor]], second: Sequence[list[Tensor]], cosines: Floats
+    ) -> Floats:
+        """Run the meaning head on the vectors of n pairs of texts, window by window: (n, 1 or 2) logits."""
+        assert self.meaning_head
+        a, a_mask = _padded(first)
+        b, b_mask = _padded(second)
+        similar = torch.from_numpy(cosines).float().to(a.device)
+        logits = self.meaning_head(a, a_mask, b, b_mask, self.attention, similar)
+        return logits.cpu().double().numpy()  # in this order: Apple GPUs have no float64
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """The (B, L, N * D) states of B texts, on the device of the engine, with their (B, L) mask."""
+
+    engine: TorchEngine
+    hidden: Tensor
+    mask: Tensor
+
+    @cached_property
+    def last(self) -> Tensor:
+        """The (B, L, D) states of the last layer."""
+        return of_last_layer(self.hidden, self.engine.encoder.config.hidden_size)
+
+    @torch.inference_mode()
+    def pooled(self, pooling: str) -> Floats32:
+        """Pool the states into (B, D) embeddings."""
+        return POOLINGS[pooling](self.last, self.mask).float().cpu().numpy()
+
+    def states(self) -> list[Floats32]:
+        """Return each text's (tokens, D) states."""
+        whole, lengths = self.last.float().cpu().numpy(), self.mask.sum(1).tolist()
+        return [row[:length] for row, length in zip(whole, lengths, strict=True)]
+
+    @torch.inference_mode()
+    def projected(self) -> list[Tensor]:
+        """Compute each text's (tokens, W) vectors with the first layer of the meaning head."""
+        assert self.engine.meaning_head
+        whole, lengths = self.engine.meaning_head.project(self.hidden), self.mask.sum(1).tolist()
+        return [row[:length] for row, length in zip(whole, lengths, strict=True)]
+
+
+def _padded(texts: Sequence[list[Tensor]]) -> tuple[Tensor, Tensor]:
+    """Join the (tokens, W) windows of B texts and pad them to (B, L, W); return the (B, L) mask, too."""
+    joined = [torch.cat(windows) for windows in texts]
+    padded = pad_sequence(joined, batch_first=True)
+    lengths = torch.tensor([len(text) for text in joined], device=padded.device)
+    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]

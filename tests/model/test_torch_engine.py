@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from simllm import InputError, SimLLM
-from simllm.model import engines, saved_model
-from simllm.model.engines import fast_attention, short_softmax
+from simllm.model import saved_model, torch_engine
 from simllm.model.network import attention
+from simllm.model.torch_engine import fast_attention, short_softmax
 from tests.conftest import ROOT
 
 
 def test_scores_of_all_modes_agree(comments):
-    if not engines.has_fast_bfloat16("cpu"):
+    if not torch_engine.has_fast_bfloat16("cpu"):
         pytest.skip("this processor has no instructions for bfloat16")
     plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
     candidates, references = comments[:150], comments[1:151]
@@ -70,20 +70,20 @@ class NoOperators:
 def test_scores_are_equal_without_private_operators(model_folder, comments, monkeypatch, hide):
     pairs = comments[:20], comments[20:40]
     expected = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in ("exact", "fast")}
-    engines.can_pack.cache_clear()
+    torch_engine.can_pack.cache_clear()
     with monkeypatch.context() as patch:
         hide(patch)
         found = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in expected}
-        assert not any(map(engines.can_pack, (torch.float32, torch.bfloat16)))
-    engines.can_pack.cache_clear()
+        assert not any(map(torch_engine.can_pack, (torch.float32, torch.bfloat16)))
+    torch_engine.can_pack.cache_clear()
     assert np.abs(found["exact"] - expected["exact"]).max() < 1e-5
     assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
 
 
 def test_probing_private_operators_leaves_the_random_state_unchanged():
-    engines.can_pack.cache_clear()
+    torch_engine.can_pack.cache_clear()
     state = torch.get_rng_state()
-    engines.can_pack(torch.float32)
+    torch_engine.can_pack(torch.float32)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -165,7 +165,7 @@ def test_other_workers_score_with_one_thread_unless_the_user_sets_a_number(model
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_forked_processes_refuse_a_model_on_a_gpu(model_folder):
     # PyTorch's device without data stands for a GPU: nothing is computed before the check.
-    engine = engines.Engine(saved_model.load(model_folder).encoder.to("meta"))
+    engine = torch_engine.TorchEngine(saved_model.load(model_folder).encoder.to("meta"))
     child = os.fork()
     if child == 0:
         try:
