@@ -142,8 +142,8 @@ def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str
         "\\midrule",
         *rows,
         "\\bottomrule",
-        f"\\multicolumn{{{columns}}}{{p{{\\linewidth}}}}{{\\footnotesize {note}}} \\\\",
         "\\end{tabular}",
+        f"\\par\\smallskip{{\\footnotesize {note}\\par}}",  # in the table, a long note would stretch a column
         *(f"% {one.comparison.signature}" for one in found.values()),
         *(f"% warning: {tables.on_one_line(message)}" for message in warnings),
     ]

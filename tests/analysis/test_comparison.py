@@ -183,7 +183,7 @@ def test_the_command(systems, model_folder, capsys, monkeypatch):
     assert main([*arguments, "-f", "latex"]) == 0
     latex = capsys.readouterr().out
     assert "a\\_1 & $" in latex
-    assert latex.count("\\\\") == 4
+    assert latex.count("\\\\") == 3
     (systems / "short.txt").write_text("x\n")
     assert main([*arguments[:4], "b.txt", "short.txt"]) == 2
     assert capsys.readouterr() == ("", "simllm: error: short.txt has 1 line but refs.txt has 60\n")
