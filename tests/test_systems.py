@@ -77,11 +77,9 @@ def run_tests_as_on_windows(*tests):
     assert done.returncode == 0, done.stdout[-5000:]
 
 
-def test_scores_and_files_as_on_windows():
-    files = "tests/test_metric.py", "tests/io/test_output_file.py"
-    run_tests_as_on_windows(
-        *files, "-k", "output_file or a_device_that_cannot"
-    )  # the others in the slow lane
+def test_output_files_as_on_windows():
+    # Tests that need no model of their own; the slow lane has the others.
+    run_tests_as_on_windows("tests/io/test_output_file.py", "tests/io/test_partial_file.py")
 
 
 @pytest.mark.slow
