@@ -81,6 +81,22 @@ def clean(text: str) -> str:
     return normalizer().normalize_str(encodable(text[:LONGEST]))
 
 
+_BOILERPLATE = re.compile(
+    r"(?i)\W*(?:non-javadoc\b|@?inheritdoc\b|(?:todo\W+)?auto-?generated (?:method|constructor|javadoc)\b"
+    r"|(?:todo|fixme|xxx|tbd)\b|@?see(?: also)? \S+\s*\Z)"
+)
+
+
+def is_boilerplate(text: str) -> bool:
+    """Return whether a comment says nothing about its code.
+
+    Examples:
+        >>> is_boilerplate("/* (non-Javadoc)"), is_boilerplate("see the list of tokens")
+        (True, False)
+    """
+    return bool(_BOILERPLATE.match(text))
+
+
 def encodable(text: str) -> str:
     """Make a text encodable in UTF-8: replace lone surrogates (halves of a character) by U+FFFD."""
     if text.isascii():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ DASH = "\u2013"  # for what is not defined
 def render(template: Path, **values: Any) -> str:
     """Render a self-contained HTML page from a jinja2 template that extends `html_page.html`.
 
-    Values are escaped, except SVG elements that the template passes through the filter `svg`. Each template
-    has the functions `number` and `probability`, which format a number or a p-value, and None as a dash.
+    Values are escaped, except SVG elements that the template passes through the filter `svg`, with a name for
+    people who do not see them and for the file that they can be saved to. Each template has the functions
+    `number` and `probability`, which format a number or a p-value, and None as a dash.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),
@@ -28,7 +31,21 @@ def render(template: Path, **values: Any) -> str:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["svg"] = Markup
-    environment.globals["number"] = lambda value: DASH if value is None else format_number(value)
+    environment.filters["svg"] = _figure
+    environment.globals["number"] = _number
     environment.globals["probability"] = lambda p: DASH if p is None else format_p_value(p)
     return environment.get_template(template.name).render(values)
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return DASH if value is None else format_number(value, digits)
+
+
+def _figure(svg: str, name: str) -> Markup:
+    # A link rather than a script: some pages allow no scripts.
+    data = base64.b64encode(svg.encode()).decode()
+    file = "-".join(re.findall(r"\w+", name)) + ".svg"
+    return Markup(
+        '<div role="img" aria-label="{}">{}</div>'
+        '<a class="save" download="{}" href="data:image/svg+xml;base64,{}">save the figure</a>'
+    ).format(name, Markup(svg), file, data)

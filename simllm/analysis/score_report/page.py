@@ -152,6 +152,7 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
         **_changed_by(scored, i),
         **({"cut": True} if is_cut(scored, i) else {}),
         "empty": bool(scored.empty[i]),
+        **({"boilerplate": True} if scored.boilerplate[i] else {}),
         **({"unrelated": True} if scored.any_unrelated[i] else {}),
         **({"clauses": _clauses(scored.clause_notes[i])} if scored.clause_notes.get(i) else {}),
         **({"long": True} if scored.long[i] else {}),

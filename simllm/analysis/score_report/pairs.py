@@ -20,7 +20,7 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.model.config import ScoreScale
 from simllm.scoring.scores import SIMILAR
-from simllm.text_cleaning import clean
+from simllm.text_cleaning import clean, is_boilerplate
 
 LONGEST_SHOWN = 2_000  # characters of a text that the page shows
 # JavaScript's white space: the script of the page splits texts there.
@@ -201,6 +201,11 @@ class ScoredPairs:
     def empty(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair if one of its texts is empty after cleaning."""
         return _any([[not clean(text) for text in column] for column in self.texts])
+
+    @cached_property
+    def boilerplate(self) -> NDArray[np.bool_]:
+        """(n,) bool, true for a pair whose reference says nothing about the code."""
+        return np.array([is_boilerplate(text) for text in self.references], bool)
 
     @cached_property
     def long(self) -> NDArray[np.bool_]:

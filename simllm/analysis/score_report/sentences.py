@@ -143,6 +143,11 @@ def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison
         sentences += _on_the_scale(scored)
     if changed := int(scored.any_changed.sum()):
         sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
+    if found := int(scored.boilerplate.sum()):
+        others = mean_with_interval("", scored.main[~scored.boilerplate])
+        text = f"In {_share(found, n)}, the reference says nothing about the code"
+        without = f"; without these pairs, the mean is {format_number(others.mean)}" if others.n else ""
+        sentences.append(f"{text}{without}.")
     if empty := int(scored.empty.sum()):
         sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
     if long := int(scored.long.sum()):

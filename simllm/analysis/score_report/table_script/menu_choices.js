@@ -47,6 +47,7 @@ const flags = [
     order: best,
     button: "See pairs whose meaning may have changed",
   },
+  { name: "the reference is boilerplate", holds: (pair) => pair.boilerplate, order: worst },
   { name: "a text is empty", holds: (pair) => pair.empty, order: orderBy(columns[0], 1) },
   { name: "a text is too long", holds: (pair) => pair.long, order: orderBy(columns[0], 1) },
 ].filter((flag) => data.pairs.some(flag.holds));

@@ -2,6 +2,7 @@
 
 function notes(pair) {
   const found = [];
+  if (pair.boilerplate) found.push("the reference is boilerplate");
   if (pair.empty) found.push("a text is empty");
   else if (!several && pair.unrelated) found.push("scores like unrelated texts");
   if (isChanged(pair)) {
