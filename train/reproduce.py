@@ -47,7 +47,7 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
 # seed.
-_MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
+_MEANING, _MIXED, _ITEMS, _MIXED_2, _MIXED_3 = "meaning", "mixed", "items", "mixed-2", "mixed-3"
 _TRIPLETS, _AVERAGE, _LONGER, _HEAD = "triplets", "average", "longer", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
@@ -119,7 +119,7 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
@@ -255,7 +255,7 @@ def _contrastive_stages(
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
     the `teacher`. This stage has `rounds` rounds of `seeds` runs, whose weights are averaged.
 
-    4. The encoder imitates the `teacher` on many more texts, beside triplets.
+    4. The encoder imitates the `teacher` on many more texts, beside triplets. It is mixed with its start.
 
     5. The meaning head alone is trained, from the weights of the head of the second stage.
 
@@ -300,7 +300,9 @@ def _contrastive_stages(
     longer = _RUNS / (_LONGER + suffix)
     changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"out={longer}"]
     commands.append([train, "configs/longer.yaml", *more, *changed])
-    head = [f"model={longer / 'model'}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
+    mixed_3 = _MIXED_3 + suffix
+    commands.append(_mix(longer.name, mixed_3, [start], 0.5))
+    head = [f"model={_RUNS / mixed_3}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
     return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
 

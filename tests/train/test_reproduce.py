@@ -128,7 +128,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert [(run.triplet_weight, run.overlap.weight) for run in rounds] == [(2, 4), (2, 4), (3, 8), (3, 8)]
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
-    assert [head.model, controls[5].model] == [f"{run.out}/model" for run in (longer, controls[4])]
+    assert [mixed[run.model] for run in (head, controls[5])] == [longer.out, controls[4].out]
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
     assert [head.meaning.start, controls[5].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
@@ -299,6 +299,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     [
         "distill",
         "mixed",
+        "mixed-3",
         "triplets-round3-seed2",
         "average-round2",
         "items-control",
