@@ -17,11 +17,17 @@ from simllm.errors import InputError
 from simllm.io import packages
 from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import code_model, saved_model
-from simllm.model.config import check_pooling, get_similarity
+from simllm.model.config import SIMILARITIES, check_pooling
 from simllm.model.saved_model import SavedModel, default_model
 from simllm.scoring import embedding, sentences, token_matching
 from simllm.scoring.code import CodeReader, choose_against, code_pairs
-from simllm.scoring.embedding import EmbeddingScorer, Engine, MeaningScorer, PairScorer, Tokenized
+from simllm.scoring.embedding import (
+    EmbeddingScorer,
+    Engine,
+    MeaningScorer,
+    PairScorer,
+    Tokenized,
+)
 from simllm.scoring.scores import (
     CHUNK,
     EVEN,
@@ -133,7 +139,10 @@ class SimLLM:
             raise InputError(f"long {long!r}: expected one of {', '.join(sentences.LONG)}")
         if self.by_token and self.long == "sentences":
             raise InputError(f"long {long!r}: similarity {self.similarity} matches the tokens of whole texts")
-        self._similarity = None if self.by_token else get_similarity(self.similarity)
+        self._similarity = SIMILARITIES.get(self.similarity)
+        if not (self._similarity or self.by_token):
+            names = ", ".join((*SIMILARITIES, *token_matching.TOKEN_SIMILARITIES))
+            raise InputError(f"similarity {self.similarity!r}: expected one of {names}")
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
             raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
@@ -405,7 +414,7 @@ class SimLLM:
         assert frequencies is not None
         return TokenScorer(self.engine, frequencies.weights(self.model.tokenizer), self.similarity)
 
-    @property
+    @cached_property
     def no_scores(self) -> Scores:
         """An empty `Scores` object, with this metric's signature and calibration."""
         same = np.empty(0) if self.head else None

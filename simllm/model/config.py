@@ -286,16 +286,7 @@ def inverse_euclidean(a: AnyFloats, b: AnyFloats) -> Floats:
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
 
-TOKEN_SIMILARITY_NAMES = ("precision", "recall", "f1")  # implemented in `simllm.scoring.token_matching`
 SIMILARITIES: dict[str, Callable[[AnyFloats, AnyFloats], Floats]] = {
     "cosine": cosine,
     "inverse-euclidean": inverse_euclidean,
 }
-
-
-def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], Floats]:
-    """Return the similarity of this name, a function of two (n, D) arrays that returns (n,) numbers."""
-    if name not in SIMILARITIES:
-        names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
-        raise InputError(f"similarity {name!r}: expected one of {names}")
-    return SIMILARITIES[name]

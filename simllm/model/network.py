@@ -338,9 +338,9 @@ def on_meta(build: Callable[[], N]) -> N:
         return build()
 
 
-def with_weights(build: Callable[[], N], weights: Mapping[str, Floats32]) -> N:
-    """Build a network that shares the memory of its weights with arrays."""
-    network = on_meta(build)
+def with_weights(weights: Mapping[str, Floats32], kind: type[N], *shape: Any) -> N:
+    """Build a network of a kind and shape that shares the memory of its weights with arrays."""
+    network = on_meta(lambda: kind(*shape))
     # The parameters have no memory to copy the weights to, so the weights take their place.
     network.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()}, assign=True)
     return network

@@ -9,8 +9,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -349,9 +350,8 @@ class SavedModel:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder as a network of torch, on the CPU and in evaluation mode."""
-        with require_torch_extra():
-            from simllm.model.network import Encoder, with_weights
-        return with_weights(lambda: Encoder(self.config), self.weights).eval()
+        network = _torch_networks()
+        return network.with_weights(self.weights, network.Encoder, self.config).eval()
 
     @cached_property
     def head(self) -> MeaningHead | None:
@@ -359,9 +359,15 @@ class SavedModel:
         shape = self.head_config
         if not (shape and self.head_weights):
             return None
-        with require_torch_extra():
-            from simllm.model.network import MeaningHead, with_weights
-        return with_weights(lambda: MeaningHead(shape, self.config), self.head_weights).eval()
+        network = _torch_networks()
+        return network.with_weights(self.head_weights, network.MeaningHead, shape, self.config).eval()
+
+
+@cache
+def _torch_networks() -> ModuleType:
+    with require_torch_extra():
+        from simllm.model import network
+    return network
 
 
 def load(folder: str | os.PathLike[str]) -> SavedModel:

@@ -219,7 +219,7 @@ class TorchEngine:
     """Networks that are ready for scoring in one of `MODES`; see `simllm.scoring.embedding.Engine`.
 
     Attributes:
-        meaning_head: The meaning head, on the same device; None if it is not used.
+        batch_tokens: Largest number of tokens in a batch, padding included.
         attention: The attention function that suits mode and device.
     """
 
@@ -229,7 +229,8 @@ class TorchEngine:
         self.mode = mode
         self._process = os.getpid()
         self.encoder = prepare_module(encoder, mode)
-        self.meaning_head = head and prepare_module(head, mode)
+        self.use_head(head and prepare_module(head, mode))
+        self.batch_tokens = CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
         self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention
         self.signature = {"dtype": str(MODES[mode]).removeprefix("torch.")}
 
@@ -246,7 +247,7 @@ class TorchEngine:
         head = prepare_module(other.head.to(self.device), self.mode)
         engines = TorchEngine(other.encoder.to(self.device), self.mode), copy.copy(self)
         for engine in engines:
-            engine.meaning_head = head
+            engine.use_head(head)
         return engines
 
     @property
@@ -255,19 +256,14 @@ class TorchEngine:
         return next(self.encoder.parameters()).device
 
     @property
-    def batch_tokens(self) -> int:
-        """Largest number of tokens in a batch, padding included."""
-        return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
-
-    @property
     def threads(self) -> int:
         """Number of threads that compute on a CPU."""
         return torch.get_num_threads()
 
-    @property
-    def head(self) -> HeadConfig | None:
-        """Shape of the meaning head."""
-        return self.meaning_head.config if self.meaning_head else None
+    def use_head(self, head: MeaningHead | None) -> None:
+        """Use a meaning head on the same device, or none."""
+        self.meaning_head = head
+        self.head: HeadConfig | None = head.config if head else None
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
         """Map (B, L) token ids and their (B, L) mask to (B, L, N * D) states of the N last layers."""

@@ -231,7 +231,7 @@ class Checks:
             ways["fp16"] = half = SimLLM(mode="exact", device=device)
             head = half.engine.meaning_head
             half.engine = TorchEngine(copy.deepcopy(half.engine.encoder).half())
-            half.engine.meaning_head = head and copy.deepcopy(head).half()
+            half.engine.use_head(head and copy.deepcopy(head).half())
         result, scores = {}, {}
         for name, metric in ways.items():
             metric.score(made[:100], made[:100])

@@ -77,7 +77,8 @@ def ways(model):
     for mode, metric in [*modes.items()]:
         if metric.head:
             modes[f"{mode} without head"] = without_head = SimLLM(model, mode=mode)
-            without_head.engine.meaning_head = without_head.head = None
+            without_head.engine.use_head(None)
+            without_head.head = None
     modes["onnxruntime"] = SimLLM(model, engine="onnxruntime")
     for name, metric in modes.items():
         found[name] = lambda c, r, metric=metric: metric.score(c, r).values

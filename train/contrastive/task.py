@@ -72,7 +72,7 @@ class ContrastiveTask(EmbeddingTask):
             self.metric.meaning = saved_model.MeaningInfo(config.meaning.head)
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         assert isinstance(self.metric.engine, TorchEngine)
-        self.metric.engine.meaning_head = self.meaning.head if self.meaning else None
+        self.metric.engine.use_head(self.meaning.head if self.meaning else None)
         self.metric.head = self.metric.engine.head
         self.anchor: Anchor | None = None
         if config.anchor_weight:

@@ -80,7 +80,7 @@ def load_encoder(folder: Path) -> Encoder:
         weights = read_weights(stored, config.weight_shapes, str(folder), transformers_name, ignored=("",))
     else:
         weights = _read_bert(config, stored, folder)
-    return with_weights(lambda: Encoder(config), weights)
+    return with_weights(weights, Encoder, config)
 
 
 def _read_bert(config: ModelConfig, stored: Mapping[str, StoredWeight], folder: Path) -> dict[str, Floats32]:
