@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,6 +103,7 @@ def write_release(release: Release) -> None:
             if release.calibrate_meaning:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate, release.calibrate_meaning.name)
+        _leave_out_earlier_stages(candidate)
         golden_scores.write_golden_scores(candidate)
         figures = measure(candidate, config, before)
         if release.held_out:
@@ -121,6 +122,13 @@ def write_release(release: Release) -> None:
         for name, text in {**training, FIGURES: figures_json(figures)}.items():
             output_file.write(candidate / name, text)
         output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
+
+
+def _leave_out_earlier_stages(folder: Path) -> None:
+    """Leave the stages before the last one out of the provenance: `training.json` describes each of them."""
+    info = saved_model.load(folder).info
+    own = {name: value for name, value in info.provenance.items() if name != "start"}
+    output_file.write(folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=own)))
 
 
 def measure_run(
