@@ -28,6 +28,7 @@ SETS = {
 METRICS = {
     "simllm": "simllm, score",
     "simllm-same": "simllm, `same`",
+    "simllm-graded": "simllm, graded",
     "jaccard": "Jaccard",
     "rouge-l": "ROUGE-L",
     "chrf": "chrF",
