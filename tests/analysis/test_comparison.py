@@ -171,6 +171,7 @@ def test_command_with_one_pair(tmp_path, model_folder, capsys):
 
 def test_the_command(systems, model_folder, capsys, monkeypatch):
     monkeypatch.chdir(systems)
+    monkeypatch.setenv("COLUMNS", "120")  # so that no heading is cut
     arguments = ("compare", "-r", "refs.txt", "-c", "a_1.txt", "b.txt", "--model", str(model_folder))
     assert main([*arguments, "-f", "json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -50,7 +50,7 @@ def test_sets_with_a_better_metric_are_named(sources):
 
 def test_sets_that_chose_updates_are_named(sources):
     card = write_card(sources)
-    assert "chosen on Shen 2021, STS-B dev:" in card
+    assert "chosen on Shen 2021, STS-B dev" in card
     nothing = [stage | {"config": {}} for stage in sources.training]
     assert "chosen on" not in write_card(replace(sources, training=nothing))
 
