@@ -208,6 +208,7 @@ def without_torch(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_commands_without_torch(without_torch, comments, tmp_path):
     for name, texts in (("a", comments[:30]), ("b", comments[1:31]), ("r", comments[2:32])):
         (tmp_path / name).write_text("".join(" ".join(text.split()) + "\n" for text in texts))
