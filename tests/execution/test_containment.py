@@ -30,7 +30,7 @@ def public_folder():
         folder = Path(name)
         package = folder / "simllm"
         package.mkdir()
-        for part in ("__init__.py", "errors.py", "execution"):
+        for part in ("__init__.py", "errors.py", "execution", "io"):
             source = ROOT / "simllm" / part
             (shutil.copytree if source.is_dir() else shutil.copy)(source, package / part)
         subprocess.run(["chmod", "-R", "a+rX", name], check=True)

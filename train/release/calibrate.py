@@ -67,7 +67,8 @@ def _calibrate(model: Path, comments: Path, labelled: Path | None, items: str | 
 def calibrate(folder: Path, comments: Path) -> None:
     """Fit the score scale of a model to held-out comments, one per line, and write it into the folder."""
     OutputFolder(folder).check_addition(saved_model.INFO)
-    metric = SimLLM(folder)
+    # Of comments of several sentences, many pairs have a score of exactly 0.
+    metric = SimLLM(folder, long="whole")
     random = score_random_pairs(metric, _read_different(comments)).values
     # A thousandth of the random pairs between two neighbouring values.
     quantiles = np.quantile(random, np.linspace(0, 1, 1001)).round(5).tolist()
