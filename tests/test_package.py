@@ -81,3 +81,11 @@ def test_no_text_installs_simllm_from_a_package_index():
     wrong = [file for file in files if re.search(r"pip install (-\S+ )*['\"]?simllm\b", file.read_text())]
     assert len(files) > 100
     assert wrong == []
+
+
+def test_no_model_names_a_place_of_the_machine_that_trained_it():
+    files = [*(ROOT / "checkpoints").glob("*/*.json"), *(ROOT / "checkpoints").glob("*/*.md")]
+    assert len(files) > 5
+    for file in files:
+        if file.name != "tokenizer.json":
+            assert not re.search(r'"/\w', file.read_text(encoding="utf-8")), file

@@ -1,4 +1,4 @@
-"""What the settings of a model folder name: the shapes of the encoder (`config.json`) and of the meaning head
+"""Settings of a model folder: the shapes of the encoder (`config.json`) and of the meaning head
 (in `simllm.json`), the pooling, the similarity, and the scale of the scores.
 
 Nothing here needs torch.

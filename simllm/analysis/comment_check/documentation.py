@@ -1,4 +1,4 @@
-"""What a documentation comment says: its tags and sections, and the names and values in its sentences."""
+"""Contents of a documentation comment: its tags and sections, and the names and values in its sentences."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class Search:
 
 
 class _Chosen:
-    """Which paths of a repository are checked: source files below the paths that the user named."""
+    """The source files of a repository below the paths that the user named."""
 
     def __init__(self, root: Path, paths: Sequence[Path]) -> None:
         inside = [PurePath(os.path.relpath(path.resolve(), root.resolve())).as_posix() for path in paths]
@@ -236,7 +236,7 @@ def _key(function: FoundFunction | CheckedFunction) -> _Key:
 
 @dataclass
 class _ChangedFile:
-    """What a range of commits did to a file.
+    """The changes of a file over a range of commits.
 
     Attributes:
         olds: Functions before their code changed for the first time and their comment did not.
