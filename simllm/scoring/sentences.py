@@ -120,8 +120,13 @@ class Comparison(NamedTuple):
 
 def compare(similar: Floats, candidate: DividedText, reference: DividedText) -> Comparison:
     """Compare two texts by the (m, k) similarities of their clauses."""
-    factor = min(1.0, (reference.length + ALLOWANCE) / (candidate.length + ALLOWANCE))
+    factor = length_factor(candidate.length, reference.length)
     return Comparison(similar, (candidate.words, reference.words), factor)
+
+
+def length_factor(candidate: int, reference: int) -> float:
+    """Return the price of excess length for two numbers of words: 1 unless the candidate is longer."""
+    return min(1.0, (reference + ALLOWANCE) / (candidate + ALLOWANCE))
 
 
 def harmonic_mean(a: float, b: float) -> float:

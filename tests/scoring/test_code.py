@@ -11,7 +11,8 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.metrics import registry
 from simllm.metrics.interface import Example
-from simllm.scoring.code import words
+from simllm.scoring.code import REFERENCE_WORDS, words
+from simllm.scoring.sentences import ALLOWANCE
 from tests.conftest import ROOT
 
 JAVA = "int maxOf(int a, int b) { return a >= b ? a : b; }"
@@ -89,9 +90,9 @@ def test_long_code_is_cut_and_counted(metric):
 def test_clauses_of_a_long_summary_are_compared_one_by_one(metric):
     texts = [FITTING, OTHER, f"{FITTING} {OTHER}", f"{FITTING} {FITTING}"]
     first, second, mixed, twice = metric.score([Example(text, None, JAVA, "java") for text in texts]).values
-    counts = np.array([6, 6])
-    assert mixed == pytest.approx(np.average([first, second], weights=counts), abs=1e-5)
-    assert twice == pytest.approx(first, abs=1e-5)
+    price = (REFERENCE_WORDS + ALLOWANCE) / (12 + ALLOWANCE)  # both have twelve words
+    assert mixed == pytest.approx(price * (first + second) / 2, abs=1e-5)
+    assert twice == pytest.approx(price * first, abs=1e-5)
     whole = SimLLM(long="whole").score([Example(texts[2], None, JAVA, "java")]).values[0]
     assert whole != pytest.approx(mixed, abs=1e-3)
 
