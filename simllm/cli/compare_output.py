@@ -50,7 +50,7 @@ def as_text(found: Found, warnings: Sequence[str], _baseline: str | None) -> str
     """Format comparisons as tables: means, differences of pairs, and wins of row over column."""
     several = len(found) > 1
     parts = [_means_of_several(found) if several else _means(next(iter(found.values())).comparison)]
-    parts.append(_pairs_of_several(found) if several else _pairs(next(iter(found.values())).comparison))
+    parts.append(_pairs(found))
     for name, compared in found.items():
         systems = [system.name for system in compared.comparison.systems]
         wins = zip(systems, compared.comparison.wins.tolist(), strict=True)
@@ -74,19 +74,17 @@ def _means_of_several(found: Found) -> tuple[tuple[str, ...], list[tuple[Any, ..
     return ("mean", *(one.title for one in found.values())), list(zip(names, *means, strict=True))
 
 
-def _pairs(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    columns = ("a", "b", "difference", "95% low", "high", "bootstrap p", "permutation p", "d", "detectable")
-    return columns, [tuple(asdict(one).values()) for one in comparison.differences]
-
-
-def _pairs_of_several(found: Found) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Make the table of differences by all metrics, with one p-value to save width."""
+def _pairs(found: Found) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Make the table of differences; it has one p-value, the larger one, to fit 80 columns."""
+    columns = ("metric", "a", "b", "a - b", "95% low", "high", "p", "d", "detectable")
     rows = [
         (name, one.a, one.b, one.difference, one.low, one.high, one.p, one.effect, one.detectable)
         for name, compared in found.items()
         for one in compared.comparison.differences
     ]
-    return ("metric", "a", "b", "difference", "95% low", "high", "p", "d", "detectable"), rows
+    if len(found) == 1:
+        return columns[1:], [row[1:] for row in rows]
+    return columns, rows
 
 
 def _summary(found: Found, warnings: Sequence[str]) -> dict[str, Any]:
@@ -95,8 +93,8 @@ def _summary(found: Found, warnings: Sequence[str]) -> dict[str, Any]:
     summary: dict[str, Any] = {"items": next(iter(sizes.values()))}
     if len(set(sizes.values())) > 1:
         summary = {f"items of {name}": n for name, n in sizes.items()}
-    corrected = "two-sided, Holm-corrected"
-    summary["p"] = f"the larger of both tests, {corrected} within each metric" if several else corrected
+    tests = "the larger of a paired bootstrap and a paired permutation test, two-sided, Holm-corrected"
+    summary["p"] = f"{tests} within each metric" if several else tests
     summary["detectable"] = "smallest difference that so many items show in 80% of studies"
     for name, one in found.items():
         summary |= {f"corpus {name} of {system}": value for system, value in one.corpus.items()}

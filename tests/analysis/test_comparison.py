@@ -171,7 +171,7 @@ def test_command_with_one_pair(tmp_path, model_folder, capsys):
 
 def test_the_command(systems, model_folder, capsys, monkeypatch):
     monkeypatch.chdir(systems)
-    monkeypatch.setenv("COLUMNS", "120")  # so that no heading is cut
+    monkeypatch.setenv("COLUMNS", "80")
     arguments = ("compare", "-r", "refs.txt", "-c", "a_1.txt", "b.txt", "--model", str(model_folder))
     assert main([*arguments, "-f", "json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -179,7 +179,9 @@ def test_the_command(systems, model_folder, capsys, monkeypatch):
     assert result["differences"][0]["permutation_p"] < 0.05
     assert main([*arguments]) == 0
     text = capsys.readouterr().out
-    assert "permutation p" in text
+    assert "…" not in text
+    larger = max(result["differences"][0][f"{test}_p"] for test in ("bootstrap", "permutation"))
+    assert f"  {larger:.4f}  " in text
     assert "wins over" in text
     assert main([*arguments, "-f", "latex"]) == 0
     latex = capsys.readouterr().out

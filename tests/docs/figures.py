@@ -66,6 +66,8 @@ def value_of(source):
 def shown(value, like, unit):
     """Format a value in the form of the figure `like`, which has the given unit."""
     value *= _SCALES[unit]
+    if unit == "%" and 0 < value < 1:
+        return f"{value:.2g}"  # a small share must not look like none
     digits = len(like.partition(".")[2])
     text = f"{value:,.{digits}f}"
     # A figure of the form 1.00 or .50 is written without a leading zero, unless the page has one.

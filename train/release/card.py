@@ -212,7 +212,7 @@ def _failures(figures: dict[str, Any]) -> list[str]:
     random = figures["random_pairs"]
     if above := random.get("same_above"):
         shares = " and ".join(
-            f"{share:.1%} above {decimal(float(least), 1)}" for least, share in above.items()
+            f"{100 * share:.2g}% above {decimal(float(least), 1)}" for least, share in above.items()
         )
         lines.append(
             f"**Unrelated texts.** Of {random['pairs']:,} random pairs of comments, which say different "
