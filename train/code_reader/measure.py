@@ -38,6 +38,7 @@ from simllm.stats.classification import area_under_roc
 from simllm.text_cleaning import clean
 from train.contrastive.near_duplicate_pairs import extract_content_words
 from train.runtime.command import make_parser, run_command
+from train.runtime.config import shorten_paths
 
 _TRIALS = 600  # functions that are measured
 _FOLDS = 10
@@ -286,7 +287,7 @@ def _measure(
     if release:
         if not (code := metric.code_reader.model):
             raise InputError("--release needs --model")
-        facts = {**code.info.provenance, **figures}
+        facts = shorten_paths({**code.info.provenance, **figures})
         info = replace(code.info, both=tuple(weights.tolist()), provenance=facts)
         info = replace(info, both_fitted_on=", ".join(one.name for one in sets))
         code_model.save(release, code.encoder, code.head, info, make_card(facts))

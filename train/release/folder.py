@@ -34,7 +34,7 @@ from train.release.refresh import (
     summarize_ablations,
 )
 from train.runtime import config as training_config
-from train.runtime.config import MODEL
+from train.runtime.config import MODEL, shorten_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ def write_release(release: Release) -> None:
             if release.calibrate_meaning:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate, release.calibrate_meaning.name)
-        _leave_out_earlier_stages(candidate)
+        _shorten_provenance(candidate)
         golden_scores.write_golden_scores(candidate)
         figures = measure(candidate, config, before)
         if release.held_out:
@@ -124,11 +124,13 @@ def write_release(release: Release) -> None:
         output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
 
 
-def _leave_out_earlier_stages(folder: Path) -> None:
-    """Leave the stages before the last one out of the provenance: `training.json` describes each of them."""
+def _shorten_provenance(folder: Path) -> None:
+    """Shorten the paths in the provenance, and leave out the stages before the last one, which
+    `training.json` describes.
+    """
     info = saved_model.load(folder).info
     own = {name: value for name, value in info.provenance.items() if name != "start"}
-    output_file.write(folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=own)))
+    output_file.write(folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=shorten_paths(own))))
 
 
 def measure_run(

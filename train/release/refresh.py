@@ -34,6 +34,7 @@ from train.release.card import CardSources, main_figures, write_card
 from train.release.measure import MeasureConfig, check_inputs, measure
 from train.runtime import config as training_config
 from train.runtime.command import make_parser, run_command
+from train.runtime.config import shorten_paths
 
 CARD, FIGURES, TRAINING = "README.md", "figures.json", "training.json"
 # Figures of other models, which a new measurement of this model leaves as they are.
@@ -111,7 +112,7 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
     """Return the logs of runs and `training.json`, by the names of the files in the model folder.
 
     Each stage in `training.json` has the "name" of its run, the name of its "log", and its provenance. What
-    came before the stage is left out, because other stages describe it. `after` is a released model, whose
+    came before the stage is left out, because other stages describe it; paths are shortened. `after` is a released model, whose
     stages come first.
     """
     stages = json.loads(read_text(after / TRAINING)) if after else []
@@ -125,7 +126,7 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
         stages.append({"name": folder.name, "log": log, **facts})
         files[log] = read_text(folder / "log.jsonl")
     # One stage on each line.
-    files[TRAINING] = "[\n" + ",\n".join(map(json.dumps, stages)) + "\n]\n"
+    files[TRAINING] = "[\n" + ",\n".join(map(json.dumps, shorten_paths(stages))) + "\n]\n"
     return files
 
 

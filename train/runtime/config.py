@@ -43,6 +43,21 @@ def hide_data_root(values: Any) -> Any:
     )
 
 
+def shorten_paths(values: Any) -> Any:
+    """Replace absolute paths in configuration values: relative to the working folder inside it, elsewhere by
+    their names, so that a released model does not tell where the files of its training were.
+    """
+    here = Path.cwd()
+
+    def shorten(text: str) -> str:
+        path = Path(text)
+        if not path.is_absolute():
+            return text
+        return str(path.relative_to(here)) if path.is_relative_to(here) else path.name or text
+
+    return map_texts(values, shorten)
+
+
 C = TypeVar("C")
 _DEEPEST, _MOST = 50, 100_000  # levels and values of a file, after aliases are replaced
 

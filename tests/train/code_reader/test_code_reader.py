@@ -258,6 +258,8 @@ def test_measure_prints_all_figures_and_releases_the_model(
     released = code_model.load(out, saved_model.load(model_folder))
     assert sum(released.info.both) == pytest.approx(1)
     assert released.info.both_fitted_on == "rated"
+    assert str(tmp_path.parent) in (trained / "model" / "code.json").read_text()
+    assert not re.search(r'"/\w', (out / "code.json").read_text())
     assert f"| auc_sibling | {figures['auc_sibling']} |" in (out / "README.md").read_text()
 
 

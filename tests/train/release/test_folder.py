@@ -33,7 +33,8 @@ def runs(model_folder, tmp_path):
         moved = {key: x + number * 0.1 * torch.randn_like(x) for key, x in load_file(weights).items()}
         save_file(moved, weights, metadata={"format": "pt"})
         info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
-        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number}}
+        out = f"/elsewhere/runs/{name}"
+        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number, "out": out}}
         info["provenance"]["dev_criterion"] = number
         (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
         (tmp_path / name / "log.jsonl").write_text("{}\n")
@@ -59,7 +60,9 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
     assert "## Notes\n\nOf mine.\n" in card
-    assert [stage["name"] for stage in json.loads((out / "training.json").read_text())] == ["run"]
+    (stage,) = json.loads((out / "training.json").read_text())
+    assert stage["name"] == stage["config"]["out"] == "run"  # of /elsewhere/runs/run
+    assert saved_model.load(out).info.provenance["config"]["out"] == "run"
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {decimal(rho)} [" in card

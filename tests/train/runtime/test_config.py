@@ -7,7 +7,7 @@ from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig
-from train.runtime.config import hide_data_root, load
+from train.runtime.config import hide_data_root, load, shorten_paths
 
 
 @pytest.mark.parametrize("name", ["debug", "mini", "base"])
@@ -142,3 +142,9 @@ def test_provenance_does_not_name_the_data_folder(monkeypatch):
     monkeypatch.setenv("SIMLLM_DATA", "/sets")
     values = {"/sets/a.jsonl": ["/sets/b/*.gz", "/sets-2/c", "runs//sets/d", 3]}
     assert hide_data_root(values) == {"${data}/a.jsonl": ["${data}/b/*.gz", "/sets-2/c", "runs//sets/d", 3]}
+
+
+def test_a_released_model_names_no_folder_of_the_training_machine(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    values = {"out": f"{tmp_path}/runs/a", "texts": ["/sets/b/*.gz", "${data}/c", "runs/d", "/", 3]}
+    assert shorten_paths(values) == {"out": "runs/a", "texts": ["*.gz", "${data}/c", "runs/d", "/", 3]}
