@@ -299,5 +299,6 @@ def load_language(name: str) -> Language:
     """Return the rules of a language; KeyError if it is not supported."""
     if name not in LANGUAGE_OF_SUFFIX.values():
         raise KeyError(name)
-    language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE
+    # Imported by name, because the rules are made of this module.
+    language: Language = import_module("simllm.code.languages.rules").LANGUAGES[name]
     return language
