@@ -21,11 +21,10 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.io.tables import escape_latex, format_number, format_p_value, label, latex_table
 from simllm.repair.analysis import Analysis, analyse
-from simllm.repair.comparison import compare_runs
 from simllm.repair.items import RepairItem
 from simllm.repair.results import RESULTS, RPSR, AttemptResult, read_results
 from simllm.repair.settings import RunSettings, read_run_items, read_settings
-from simllm.repair.summary import SUMMARY, read_summary
+from simllm.repair.summary import SUMMARY, compare_runs, read_summary
 
 PAGE, TABLES = "report.html", "tables.tex"
 _FIGURES = "report.json"

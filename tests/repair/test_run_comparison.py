@@ -3,7 +3,7 @@
 import pytest
 
 from simllm.errors import InputError
-from simllm.repair.comparison import compare_runs
+from simllm.repair.summary import compare_runs
 from tests.repair.made_attempts import attempt
 
 
