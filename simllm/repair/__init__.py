@@ -25,7 +25,7 @@ The words of this package:
 
 from typing import TYPE_CHECKING, Any
 
-from simllm.repair.options import RunOptions
+from simllm.repair.settings import RunOptions
 
 if TYPE_CHECKING:
     from simllm.repair.experiment import run

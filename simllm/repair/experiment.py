@@ -26,12 +26,13 @@ from simllm.metrics.interface import Metric
 from simllm.repair.conversation import Conversation
 from simllm.repair.items import RepairItem, drop_duplicates, read_items
 from simllm.repair.judges import ProgramJudge, ReplyJudge, SummaryJudge
-from simllm.repair.options import FilePath, RunOptions
 from simllm.repair.results import RESULTS, AttemptResult, measure_patches, to_json_lines
 from simllm.repair.settings import (
     CONTENT,
     REPLIES,
     SETTINGS,
+    FilePath,
+    RunOptions,
     RunSettings,
     has_begun,
     own_folder,

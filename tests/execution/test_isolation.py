@@ -9,7 +9,7 @@ import pytest
 from simllm.errors import InputError
 from simllm.execution import Sandbox
 from simllm.execution.bubblewrap import find_bubblewrap
-from simllm.execution.isolation import attack
+from simllm.execution.sandbox import attack
 from simllm.execution.supervisor_pool import SupervisorPool
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,7 @@ from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.pretrain.perplexity_plot import compute_perplexity
 from train.runtime.batching import Prefetcher
-from train.runtime.distributed import World
-from train.runtime.fsdp import shard
+from train.runtime.distributed import World, shard
 from train.runtime.gradients import LossPart, autocast
 from train.tokens.shards import Shards
 

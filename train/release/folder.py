@@ -130,7 +130,9 @@ def _shorten_provenance(folder: Path) -> None:
     """
     info = saved_model.load(folder).info
     own = {name: value for name, value in info.provenance.items() if name != "start"}
-    output_file.write(folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=shorten_paths(own))))
+    output_file.write(
+        folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=shorten_paths(own)))
+    )
 
 
 def measure_run(

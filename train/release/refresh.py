@@ -111,9 +111,9 @@ def read_text(file: Path) -> str:
 def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, str]:
     """Return the logs of runs and `training.json`, by the names of the files in the model folder.
 
-    Each stage in `training.json` has the "name" of its run, the name of its "log", and its provenance. What
-    came before the stage is left out, because other stages describe it; paths are shortened. `after` is a released model, whose
-    stages come first.
+    Each stage in `training.json` has the "name" of its run, the name of its "log", and its provenance, with
+    short paths. What came before the stage is left out, because other stages describe it. `after` is a
+    released model, whose stages come first.
     """
     stages = json.loads(read_text(after / TRAINING)) if after else []
     files = {stage["log"]: read_text(after / stage["log"]) for stage in stages} if after else {}

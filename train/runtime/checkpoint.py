@@ -23,7 +23,7 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.io.output_folder import MARKER, OutputFolder
-from train.runtime.fsdp import distribute_like
+from train.runtime.distributed import distribute_like
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
 _KEPT = 2  # saved states that are not removed: the newest, and the previous one in case of damage

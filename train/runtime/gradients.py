@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from simllm.model.torch_engine import pad
 from simllm.scoring.embedding import batch_slices
 from train.runtime.batching import combined_seed
-from train.runtime.distributed import World
-from train.runtime.fsdp import is_sharded
+from train.runtime.distributed import World, is_sharded
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
 

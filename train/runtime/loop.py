@@ -15,7 +15,7 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.model.network import Encoder
-from train.runtime import fsdp
+from train.runtime import distributed
 from train.runtime.batching import combined_seed, stop_prefetching
 from train.runtime.checkpoint import Progress, TrainingState
 from train.runtime.config import MODEL, SNAPSHOTS, TrainingConfig
@@ -60,7 +60,7 @@ def clip_gradient(
     # The gradient is that of the scaled loss, and `clip_norm` is meant for the loss itself.
     scaler.unscale_(adam)
     clipped = nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
-    return float(fsdp.collect(clipped))
+    return float(distributed.collect(clipped))
 
 
 def step_if_finite(
@@ -200,7 +200,7 @@ def train(
         )
         if left:
             adam.zero_grad()
-            with fsdp.whole(task.model, adam, world):
+            with distributed.whole(task.model, adam, world):
                 world.first_then_others(partial(save, None, math.inf, False))
             raise _stopped(progress, stop)
         norm = clip_gradient(task.model, adam, scaler, config.clip_norm)
@@ -242,7 +242,7 @@ def train(
                     progress.best = min(progress.best, criterion)
                     progress.losses = []
                 # In all processes: each holds a part of a sharded model, and an error of the first stops all.
-                with fsdp.whole(task.model, adam, world):
+                with distributed.whole(task.model, adam, world):
                     world.first_then_others(partial(save, line, criterion, is_best))
         if stop_requested and not finished:
             raise _stopped(progress, stop)
@@ -267,7 +267,7 @@ def _loss_parts(task: Task, update: int, stop: StopRequest, world: World) -> Seq
 def _requested_anywhere(stop: StopRequest, model: nn.Module, world: World) -> bool:
     """Return whether a signal asks this process to stop, or any process if the model is sharded."""
     # A sharded model computes in all processes at the same time, so they must leave an update together.
-    return world.sum_values(stop.requested)[0] > 0 if fsdp.is_sharded(model) else stop.requested
+    return world.sum_values(stop.requested)[0] > 0 if distributed.is_sharded(model) else stop.requested
 
 
 def _stopped(progress: Progress, stop: StopRequest) -> Stopped:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from simllm.cli.shared_options import CommonOptions
 from simllm.errors import InputError
-from simllm.execution.isolation import attack_this_machine, raise_if_breached
-from simllm.execution.sandbox import Sandbox
+from simllm.execution.sandbox import Sandbox, attack_this_machine, raise_if_breached
 from simllm.execution.toolchains import TOOLCHAINS, toolchain_version
 from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS

@@ -1,6 +1,7 @@
 """The code reader from source trees to scores: pairs, training, resuming, measuring, and the model folder."""
 
 import json
+import re
 import shutil
 
 import numpy as np
