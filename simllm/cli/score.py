@@ -237,9 +237,9 @@ def _write(
         table.columns, rows(), lambda: table.summary(all_scores()), table.format, options.output
     )
     scores = all_scores()
-    results.tell(scores.warnings)
     count = len(scores.values)
     mean = f"mean {table.scale} score", float(scores.on(table.scale).mean())
+    results.tell(scores.warnings)
     shared_options.print_mean(options, table.format, count, mean, scores.signature)
     return scores
 
