@@ -35,6 +35,32 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 
 
+# Files that take longest in the slow lane, longest first. All tests of a file run in one process, so a long
+# file that begins late would keep one process busy after the others have ended.
+LONGEST = (
+    "docs/test_blocks.py",
+    "docs/test_examples.py",
+    "slurm/test_pretrain.py",
+    "analysis/test_sharded_scoring.py",
+    "slurm/test_scripts.py",
+    "train/runtime/test_resume.py",
+    "train/corpus/test_ray_engine.py",
+    "repair/test_repair_kills.py",
+    "docs/test_engines.py",
+    "train/contrastive/test_runs.py",
+    "perturb/code/java/test_rules.py",
+    "perturb/code/proof/test_testing.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    order = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
+    tests = Counter(item.path for item in items)
+    # The rest in the order of xdist: files with many tests first.
+    items.sort(key=lambda item: (order.get(item.path, len(order)), -tests[item.path]))
+
+
 def pytest_sessionstart():
     # Imports make many objects and no garbage: looking for garbage takes as long as the imports.
     gc.disable()
