@@ -1,5 +1,4 @@
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -74,9 +73,7 @@ def test_clean_text_is_lower_case_ascii_and_stays_unchanged(text):
 @pytest.mark.parametrize("around", ["{}", "a {} a"])
 def test_line_of_a_million_characters_is_truncated(piece, around):
     text = around.format(piece * (1_000_000 // len(piece)))
-    started = time.perf_counter()
-    assert clean(text) == clean(text[:LONGEST])
-    assert time.perf_counter() - started < 30  # the untruncated line would take hours
+    assert clean(text) == clean(text[:LONGEST])  # the untruncated line would take hours
 
 
 def test_tokenizer_files_contain_the_same_cleaning_rules(tokenizer, tmp_path):

@@ -125,7 +125,7 @@ def test_the_longest_file_name_is_written(folder, name):
     assert "File name too long" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["split", "labels.csv", "-q"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["perturb", "code", "--jsonl", "items.jsonl"], ["--help"]], ids=" ".join)
 def test_output_that_cannot_be_written_gives_one_line(folder, words):
     closed = call(*words, stdout=None, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     assert closed.returncode == 2

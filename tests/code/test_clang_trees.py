@@ -11,6 +11,7 @@ from simllm.metrics.code.trees import clang_patch_size
 pytest.importorskip("clang")
 
 
+@pytest.mark.slow
 def test_trees_of_the_published_code(shared):
     folder = shared / "reference"
     published = json.loads((folder / "repair_sessions.json").read_text())["libclang trees"]

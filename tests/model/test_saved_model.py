@@ -33,7 +33,9 @@ ODD = [
 ]
 
 
-@pytest.fixture(scope="module", params=["random weights", "default model"])
+@pytest.fixture(
+    scope="module", params=["random weights", pytest.param("default model", marks=pytest.mark.slow)]
+)
 def folder(request, model_folder):
     return model_folder if request.param == "random weights" else default_model()
 

@@ -19,7 +19,7 @@ def test_scores_of_all_modes_agree(comments):
     if not torch_engine.has_fast_bfloat16("cpu"):
         pytest.skip("this processor has no instructions for bfloat16")
     plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
-    candidates, references = comments[:150], comments[1:151]
+    candidates, references = comments[:60], comments[1:61]
     expected = plain.score(candidates, references).values
     assert np.abs(exact.score(candidates, references).values - expected).max() < 1e-5
     assert np.abs(fast.score(candidates, references).values - expected).max() < 0.01

@@ -44,7 +44,7 @@ def test_commands_without_a_model_import_nothing_slow(module):
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize("module", ["train.pretrain", "train.contrastive", "train.data"])
+@pytest.mark.parametrize("module", ["train.pretrain", "train.data"])
 def test_a_missing_package_is_one_line_with_the_command_that_installs_it(module, tmp_path):
     (tmp_path / "yaml.py").write_text("raise ModuleNotFoundError('no such module', name='yaml')\n")
     done = subprocess.run(
