@@ -231,7 +231,7 @@ def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tm
 
     cluster, nodes = ray_nodes
     (tmp_path / "in").mkdir()
-    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 1500, 1500 * n) for n in range(6)]
+    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 900, 900 * n) for n in range(6)]
     score_shards(shards, tmp_path / "here", ShardSettings(id_field="id"))
     lost = []
 
@@ -272,7 +272,7 @@ def test_a_wrong_file_on_ray_is_one_line(ray_nodes, shards, tmp_path):
 @pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path):
     (tmp_path / "in").mkdir()
-    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 600, 600 * n) for n in range(8)]
+    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 300, 300 * n) for n in range(8)]
     score_shards(shards, tmp_path / "whole", ShardSettings())
     words = [sys.executable, "-m", "simllm", "score", "--jsonl", "in/*.jsonl", "-o", "out"]
     for tables in (1, 3, 6):

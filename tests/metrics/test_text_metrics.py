@@ -246,24 +246,28 @@ def test_no_code_of_a_model_folder_is_run(tmp_path, name):
 @pytest.mark.slow
 def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
     """Two versions of a downloaded model have the same name, but different signatures."""
-    code = "from simllm import metrics;metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
+    code = """
+import pathlib, sys
+from simllm import metrics
+for revision in sys.argv[2:]:
+    pathlib.Path(sys.argv[1]).write_text(revision)
+    print(metrics.load("sentence-bert=a/b").signature)
+"""
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)
-    signatures = []
-    for revision in ("1" * 40, "2" * 40):
-        (place / "refs" / "main").write_text(revision)
+    revisions = ("1" * 40, "2" * 40)
+    for revision in revisions:
         shutil.copytree(default_model(), place / "snapshots" / revision)
         (place / "snapshots" / revision / "README.md").write_text(revision)
-        environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path)}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=True,
-        )
-        signatures.append(done.stdout)
+    done = subprocess.run(
+        [sys.executable, "-c", code, place / "refs" / "main", *revisions],
+        env={**os.environ, "HF_HUB_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    signatures = done.stdout.splitlines()
     assert signatures[0].startswith("sentence-bert|model:")
     assert signatures[0] != signatures[1]
 

@@ -32,9 +32,9 @@ def key(body):
 
 
 @pytest.mark.slow
-def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_items, tmp_path):
+def test_ten_kills_end_in_the_uninterrupted_results(server, sandbox, write_items, tmp_path):
     """The server also sends errors (429, 500) and cuts connections; no recorded reply is requested again."""
-    file = write_items(*items(40))
+    file = write_items(*items(24))
     server.reply = by_content
     repair.run(
         file, tmp_path / "whole", model="M", base_url=f"{server.url}/v1", attempts=ATTEMPTS, parallel=4
@@ -63,7 +63,7 @@ def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_it
         str(tmp_path / "killed"),
     ]
     kills = 0
-    while kills < 20:
+    while kills < 10:
         before = recorded(tmp_path / "killed")
         server.requests.clear()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

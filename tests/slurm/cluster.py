@@ -101,17 +101,17 @@ class Cluster:
         """Return the output of a job so far, including its restarts."""
         return "".join(file.read_text() for file in self.folder.glob(f"*-{job}.out"))
 
-    def until(self, what: Callable[[], Any], job: str, seconds: float = 300) -> None:
-        """Wait until a condition holds."""
+    def until(self, what: Callable[[], Any], job: str, seconds: float = 300, pause: float = 0.02) -> None:
+        """Wait until a condition holds; look at it every `pause` seconds."""
         end = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < end, f"{self.slurm('squeue', '-t', 'all')}\n{self.output(job)}"
-            time.sleep(0.02)
+            time.sleep(pause)
 
     def finish(self, job: str, state: str = "COMPLETED") -> dict[str, str]:
         """Wait until a job has ended in the given state; return its `facts`."""
         ends = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
-        self.until(lambda: self.state(job) in ends, job)
+        self.until(lambda: self.state(job) in ends, job, pause=0.2)  # each look starts a program of SLURM
         assert self.state(job) == state, self.output(job)
         return self.facts(job)
 

@@ -138,23 +138,23 @@ def test_full_disk_keeps_saved_states(run, resumable_run, few_comments, finished
 
 def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_run, few_comments, tmp_path):
     """The run saves a state after every update; every second kill comes while a state is being saved."""
-    often = ["evaluate_every=1", "test_texts=20", "updates=100", "warmup_updates=10"]
+    often = ["evaluate_every=1", "test_texts=20", "updates=60", "warmup_updates=10"]
     uninterrupted, out, random = tmp_path / "uninterrupted", tmp_path / "run", Random(0)
     assert run("train.pretrain", *pretraining(few_comments, uninterrupted, *often))[0] == 0
     half_written = 0
-    for kill in range(12):
+    for kill in range(8):
         started = run.start("train.pretrain", *pretraining(few_comments, out, *often))
         # Kill the run before or after its first evaluation.
         wanted = random.choice(["training", "update"])
         started.until_written(f"\n{wanted}")
         time.sleep(random.uniform(0, 0.1))
         while kill % 2 and started.process.is_alive() and not list(out.glob("states/.*.partial")):
-            pass
+            time.sleep(0.0005)  # without a pause, it would take the processor from the run
         started.signal(signal.SIGKILL)
         assert started.finish() == -signal.SIGKILL
         half_written += any(out.rglob("*.partial"))
     assert half_written
-    assert 0 < len(log(out)) < 100
+    assert 0 < len(log(out)) < 60
     assert run("train.pretrain", *pretraining(few_comments, out, *often))[0] == 0
     assert_same_weights(out, uninterrupted)
     assert without_times(log(out)) == without_times(log(uninterrupted))
