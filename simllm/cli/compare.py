@@ -73,7 +73,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         "--sources", type=Path, metavar="FILE",
         help="for a metric that reads the code: JSON lines with source, one for each line of candidates",
     )  # fmt: skip
-    report_option.add_option(compare)
+    shared_options.add_report_option(compare)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,13 +46,6 @@ class PairOptions(ReportOptions):
     def has_judge(self) -> bool:
         """Whether a judge is among the metrics; its bias is told by groups."""
         return any(name.strip().startswith("judge=") for name in (self.metrics or "").split(","))
-
-
-def add_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--report` to a command's parser."""
-    command.add_argument(
-        "--report", type=Path, metavar="FILE", help="also write an HTML page on which to look at the pairs"
-    )
 
 
 def check(options: ReportOptions) -> None:

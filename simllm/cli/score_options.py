@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.cli import report_option, shared_options
+from simllm.cli import shared_options
 from simllm.cli.report_option import PairOptions
 from simllm.errors import InputError
 
@@ -220,7 +220,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
     )  # fmt: skip
-    report_option.add_option(score)
+    shared_options.add_report_option(score)
     score.add_argument(
         "--group-by",
         metavar="A,B,…",

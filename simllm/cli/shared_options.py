@@ -148,6 +148,13 @@ def chosen_names(value: str | None, model: str | None = None) -> list[str]:
     return chosen
 
 
+def add_report_option(command: argparse.ArgumentParser) -> None:
+    """Add the option `--report` to the parser of a command that scores text pairs (see `report_option`)."""
+    command.add_argument(
+        "--report", type=Path, metavar="FILE", help="also write an HTML page on which to look at the pairs"
+    )
+
+
 def add_code_options(command: argparse.ArgumentParser) -> None:
     """Add `--as-published` and `--largest-tree`, options for metrics of code, to a command's parser."""
     command.add_argument(

@@ -91,9 +91,12 @@ class ScoreTable:
         if self.with_same:
             columns.append(scores.on("same"))
         notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
+        ids = [shown_id(PairWithId(*pair), self.format) if self.with_ids else [] for pair in pairs]
         return [
-            [*shown_id(PairWithId(*pair), self.format if self.with_ids else None), *numbers, *pair[:2], *note]
-            for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
+            [*own_id, *numbers, *pair[:2], *note]
+            for own_id, pair, note, *numbers in zip(
+                ids, pairs, notes, *(c.tolist() for c in columns), strict=True
+            )
         ]
 
     def summary(self, scores: Scores) -> dict[str, Any]:
