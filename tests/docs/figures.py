@@ -107,7 +107,8 @@ def _side(source):
 
 # What looks like a figure of the model: .849, 84%, 4.0 times, 13.3M, 990 pairs a second.
 _BARE = re.compile(
-    r"(?<![\w.,<-])(?>-?0?\.\d{2,}%?|\d+(?:\.\d+)?%|\d+(?:\.\d+)?M\b|\d[\d,.]*(?= times as\b| pairs a second))"
+    r"(?<![\w.,<-])"
+    r"(?>-?0?\.\d{2,}%?|\d+(?:\.\d+)?%|\d+(?:\.\d+)?M\b|\d[\d,.]*(?= times as\b| pairs a second))"
     r"(?! (?:low|bootstrap|interval|intervals|confidence)\b)(?!<!--)"
 )
 

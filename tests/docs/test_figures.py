@@ -5,7 +5,7 @@ import pytest
 from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from tests.conftest import ROOT
-from tests.docs.figures import MODEL, bare_figures, failed_checks, measured, refreshed, value_of
+from tests.docs.figures import MODEL, bare_figures, failed_checks, measured, refreshed, shown, value_of
 from tests.docs.markdown_blocks import DATA, PAGES
 from train.release.card import write_card
 from train.release.refresh import CARD, read_sources, read_text
@@ -66,6 +66,10 @@ def test_comparison_of_the_examples_is_as_the_page_says():
 )
 def test_a_stale_figure_is_replaced_in_its_own_form(before, after):
     assert refreshed(before).startswith(after)
+
+
+def test_small_shares_do_not_look_like_none():
+    assert [shown(value, "0.0", "%") for value in (0.0, 0.0004, 0.5)] == ["0.0", "0.04", "50.0"]
 
 
 def test_unknown_source_is_named():
