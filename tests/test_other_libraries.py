@@ -17,7 +17,10 @@ from trl import GRPOConfig, GRPOTrainer
 
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
+from simllm.metrics.interface import Example
+from simllm.model.config import cosine
 from simllm.model.torch_engine import pad
+from simllm.scoring.code import words
 from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
@@ -103,6 +106,21 @@ def test_datasets_map_in_batches(metric):
         batched=True, batch_size=1, num_proc=None,
     )  # fmt: skip
     assert scored["score"][:] == pytest.approx(metric.score(**{k + "s": v for k, v in PAIRS.items()}).values)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_onnx_of_the_encoder_of_code_gives_the_same_scores(tmp_path):
+    done = run("export", "--code", "-o", tmp_path / "code.onnx")
+    assert done.returncode == 0, done.stderr
+    session, metric = onnxruntime.InferenceSession(tmp_path / "code.onnx"), SimLLM()
+    code, summary = "int maxOf(int a, int b) { return a >= b ? a : b; }", "Returns the larger number."
+    (ids,) = metric.tokenize([words(code, "java")]).inputs
+    tokens, mask = pad([ids[0]])
+    feed = {"input_ids": tokens.numpy(), "attention_mask": mask.long().numpy()}
+    (found,) = session.run(["sentence_embedding"], feed)
+    expected = metric.score([Example(summary, None, code, "java")]).values[0]
+    assert cosine(found, metric.embed([summary]))[0] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.slow

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import keyword
 import re
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from simllm.metric import SimLLM
 from simllm.scoring.code import CodePair, words
-from simllm.scoring.scores import DOUBTFUL
 from simllm.text_cleaning import divide
 
-# Of the clauses of references in a development half (Roy et al. 2021), 11% score lower, and 84% against the
-# code of another function. Used without a probability.
-UNSUPPORTED = 0.1
 _IDENTIFIER = re.compile(r"[^\W\d]\w+")
 _KEYWORDS = frozenset(keyword.kwlist) | frozenset(
     "abstract boolean byte case catch char class const default defer do double end enum export extends final "
@@ -34,14 +31,14 @@ class Statement:
     Attributes:
         score: Its score against the whole code.
         fits: The probability that it fits the code; None if the model cannot estimate it.
-        supported: Whether the code supports it.
+        supported: Whether the code supports it; None if the model cannot estimate the probability.
         identifiers: Names in the code that support it, the most similar first.
     """
 
     text: str
     score: float
     fits: float | None
-    supported: bool
+    supported: bool | None
     identifiers: tuple[str, ...]
 
 
@@ -57,7 +54,10 @@ class CodeExplanation:
 
 def explain_against_code(metric: SimLLM, summary: str, code: str, language: str | None) -> CodeExplanation:
     """Score a summary and each of its clauses against code, and find the identifiers that support them."""
-    texts = divide(summary).texts or (summary,)
+    texts, model = divide(summary).texts or (summary,), metric.code_reader.model
+    if not model:  # how low a score is too low was measured with such a model only
+        message = "no model that reads code belongs to this model: statements without support are not marked"
+        warnings.warn(message, stacklevel=2)
     scores = metric.code_reader.score([CodePair(code, text, language) for text in (summary, *texts)])
     values = scores.values.tolist()
     fits: list[float | None] = [None] * len(values) if scores.fits is None else scores.fits.tolist()
@@ -65,9 +65,9 @@ def explain_against_code(metric: SimLLM, summary: str, code: str, language: str 
     similarity = _similarity(metric, texts, [words(name) for name in names])
     statements = []
     for text, value, fit, row in zip(texts, values[1:], fits[1:], similarity, strict=True):
-        supported = value >= UNSUPPORTED if fit is None else fit >= DOUBTFUL
+        supported = fit >= model.info.unsupported if model and fit is not None else None
         best = sorted(range(len(names)), key=lambda i, row=row: -row[i])[:_MOST]  # type: ignore[misc]
-        near = tuple(names[i] for i in best if supported and row[i] >= _SUPPORTS)
+        near = tuple(names[i] for i in best if supported is not False and row[i] >= _SUPPORTS)
         statements.append(Statement(text, value, fit, supported, near))
     return CodeExplanation(values[0], fits[0], tuple(statements), metric.signature_against("code"))
 

@@ -117,7 +117,9 @@ def _statements_to_text(explanation: CodeExplanation) -> str:
         lines.append(f"fits  {explanation.fits:.4f}")
     lines += ["", f"{'statement':{_WIDTH}}   score  supported by"]
     for each in explanation.statements:
-        support = ", ".join(each.identifiers) if each.supported else "[without support in the code]"
+        support = ", ".join(each.identifiers)
+        if each.supported is False:
+            support = "[without support in the code]"
         lines.append(f"{_shorten(each.text):{_WIDTH}} {each.score:7.2f}  {support}".rstrip())
     return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 

@@ -14,6 +14,7 @@ from simllm.io.output_folder import OutputFolder
 FORMATS: tuple[str, ...] = ()
 EXAMPLES = """examples:
   simllm export -o model.onnx
+  simllm export --code -o code.onnx
   simllm export --web playground
 """
 
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
 class Options(CommonOptions):
     """The options of `simllm export`."""
 
+    code: bool = False
     web: Path | None = None
     int8: bool = False
     model: str | None = None
@@ -29,6 +31,10 @@ class Options(CommonOptions):
 
 def add_options(export: argparse.ArgumentParser) -> None:
     """Add the options of `simllm export` to its parser."""
+    export.add_argument(
+        "--code", action="store_true",
+        help="the encoder of code, whose embeddings are compared with those of summaries",
+    )  # fmt: skip
     export.add_argument(
         "--web", type=Path, metavar="FOLDER",
         help="write the playground, a page with its model, for a web server",
@@ -45,6 +51,8 @@ def run(options: Options) -> None:
         raise InputError("expected either -o FILE, to write the ONNX model to, or --web FOLDER")
     if options.int8 and options.web is None:
         raise InputError("--int8 goes with --web")
+    if options.code and options.web is not None:
+        raise InputError("--code goes with -o FILE")
     if options.web is not None:
         # Late, because torch is slow to import.
         from simllm.analysis import playground
@@ -57,7 +65,15 @@ def run(options: Options) -> None:
     output_file.check_output(options.output, options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
+    from simllm.model import code_model
     from simllm.model.export import export_onnx
     from simllm.model.saved_model import default_model, load
 
-    export_onnx(load(options.model or default_model()), options.output)
+    model = load(options.model or default_model())
+    if options.code:
+        folder = code_model.packaged()
+        code = code_model.load(folder, model) if folder else None
+        if code is None:
+            raise InputError("--code: no model that reads code belongs to this model")
+        model = code.networks
+    export_onnx(model, options.output)

@@ -192,11 +192,20 @@ def compute_for_each(
 
     Unavailable metrics are skipped and added to `missing`.
     """
-    from simllm.metrics.interface import UnavailableError, pair_scores
+    from simllm.metrics.interface import pair_scores
+
+    return compute_with_each(metrics, missing, lambda metric: compute(partial(pair_scores, metric)))
+
+
+def compute_with_each(
+    metrics: Sequence[Metric], missing: dict[str, str], compute: Callable[[Metric], Result]
+) -> Iterator[tuple[str, Result]]:
+    """Call a function with each metric, as `compute_for_each` does."""
+    from simllm.metrics.interface import UnavailableError
 
     for metric in metrics:
         try:
-            yield metric.name, compute(partial(pair_scores, metric))
+            yield metric.name, compute(metric)
         except UnavailableError as error:
             missing[metric.name] = str(error)
 

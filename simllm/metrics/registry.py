@@ -38,7 +38,8 @@ from simllm.metrics.text.readable_texts import POLICY, TextScorer
 GROUP = "simllm.metrics"  # group of entry points
 # Metrics that use the model of `load`.
 _LEARNED = dict.fromkeys(("simllm", "simllm-same", "simllm-graded"), MetricSpec(""))
-_LEARNED |= dict.fromkeys(("simllm-code", "simllm-both"), MetricSpec("", needs_source=True))
+_AGAINST = {"simllm-code": "code", "simllm-fits": "code", "simllm-both": "both"}
+_LEARNED |= dict.fromkeys(_AGAINST, MetricSpec("", needs_source=True))
 BUILT_IN = ("simllm", "simllm-same", *table.TEXT)
 # Metrics for code; `names` leaves them out, because they do not score texts.
 CODE = tuple(table.CODE)
@@ -125,6 +126,14 @@ def needs_source(name: str) -> bool:
     return parsed.spec.needs_source
 
 
+def needs_reference(name: str) -> bool:
+    """Return whether a judge (`judge=FILE`) reads the reference; other metrics need a second text."""
+    parsed = parse(name)
+    if parsed.spec.is_judge and parsed.argument:
+        return bool(resolve_name("simllm.metrics.judge.pointwise:reads_reference")(parsed.argument))
+    return not parsed.spec.needs_source
+
+
 def pairwise_judge(name: str) -> Any:
     """Load a judge that compares systems (see `simllm.metrics.judge.pairwise`); None for other metrics."""
     parsed = parse(name)
@@ -159,9 +168,10 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         name: `name` or `name=argument`, such as `bleu` or `word-vectors=CORPUS`. Some names are special.
             `simllm=FOLDER` is the learned metric with the model in FOLDER. `simllm-same` is the learned
             metric's probability that two texts have the same meaning. `simllm-code` scores a text against
-            the code that it describes, and `simllm-both` against code and reference. `column=NAME` is a
-            placeholder for scores that are stored in a column of a file with human ratings. `module:function`
-            and `file.py:function` are functions of the user, which are imported and called.
+            the code that it describes, and `simllm-both` against code and reference; `simllm-fits` is the
+            probability that it fits the code. `column=NAME` is a placeholder for scores that are stored in a
+            column of a file with human ratings. `module:function` and `file.py:function` are functions of
+            the user, which are imported and called.
         model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
             package.
 
@@ -188,9 +198,13 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         # Imported by name, because `simllm.metric` imports this package.
         learned = import_module("simllm.metric").SimLLM(parsed.argument or model)
         output = parsed.kind.removeprefix("simllm").removeprefix("-")
-        if parsed.spec.needs_source:
-            signature = learned.signature_against(output)
-            return CachedMetric(_LearnedMetric(name, signature, learned, against=output))
+        if against := _AGAINST.get(parsed.kind):
+            if output == "fits" and learned.code_reader.model is None:
+                raise UnavailableError("no model that reads code belongs to this model")
+            signature = learned.signature_against(against)
+            if output == "fits":
+                return CachedMetric(_LearnedMetric(name, f"fits|{signature}", learned, output, against))
+            return CachedMetric(_LearnedMetric(name, signature, learned, against=against))
         return head_metric(name, learned, output) if output else model_metric(name, learned)
     metric: Metric = _entry_points()[parsed.kind].load()(parsed.argument)
     return metric
@@ -269,18 +283,17 @@ def model_metric(name: str, learned: Metric) -> Metric:
 
 @dataclass(frozen=True)
 class _LearnedMetric:
-    """The learned metric under the name of the registry, with one of its scores."""
+    """The learned metric under the name of the registry, with one of its scores: that named `output`."""
 
     name: str
     signature: str
     learned: Any
-    scale: str = ""
+    output: str = "values"
     against: str = "reference"
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         scores = self.learned.score(examples, against=self.against)
-        values = scores.on(self.scale) if self.scale else scores.values
-        return PlainScores(values, self.signature, getattr(scores, "warnings", ()))
+        return PlainScores(getattr(scores, self.output), self.signature, getattr(scores, "warnings", ()))
 
 
 # `learned` is Any, because an import of `SimLLM` would be circular.

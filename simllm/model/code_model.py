@@ -47,17 +47,22 @@ class CodeInfo:
         both: The weights of the score against the reference, the score against the code, and `fits` in the
             score against both.
         both_fitted_on: Description of the rated summaries to which `both` was fitted; "" if not fitted.
+        unsupported: The code does not support a statement whose `fits` is lower: so are 10% of the statements
+            of true summaries in the functions on which it was measured.
     """
 
     summaries: str
     fits: MeaningInfo
     both: tuple[float, ...] = (0.5, 0.5, 0.0)
     both_fitted_on: str = ""
+    unsupported: float = 0.3
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.both) != 3:
             raise InputError(f"both must be three weights, not {len(self.both)}")
+        if not 0 <= self.unsupported <= 1:
+            raise InputError(f"unsupported must be a probability, not {self.unsupported}")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,12 @@ class CodeModel:
     networks: SavedModel
     info: CodeInfo
     hash: str
+
+    @property
+    def parameters(self) -> int:
+        """The number of its own parameters, without the embeddings that it shares."""
+        own = [each for name, each in self.networks.weights.items() if not name.startswith(_SHARED)]
+        return sum(each.size for each in (*own, *(self.networks.head_weights or {}).values()))
 
     @property
     def encoder(self) -> Encoder:

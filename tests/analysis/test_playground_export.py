@@ -53,6 +53,7 @@ def test_export_refuses_a_folder_of_the_user(tmp_path):
     [
         (("export",), "expected either -o FILE, to write the ONNX model to, or --web FOLDER"),
         (("export", "-o", "a", "--web", "b"), "expected either -o FILE"),
+        (("export", "--code", "--web", "b"), "--code goes with -o FILE"),
         (("export", "-o", "a", "--int8"), "--int8 goes with --web"),
         (("playground", "--port", "70000"), "port 70000: expected a number from 0 to 65535"),
     ],

@@ -96,6 +96,18 @@ def test_statements_with_and_without_support(code):
     assert "without support in the code" in text
 
 
+def test_a_model_without_a_reader_of_code_marks_no_statement(code, model_folder):
+    done = run("explain", "opens the printer", "--code", code, "--model", model_folder, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    explained = json.loads(done.stdout)
+    assert explained["fits"] is None
+    assert explained["statements"][0]["supported"] is None
+    assert "statements without support are not marked" in explained["warnings"][0]
+    assert "no model that reads code belongs to this model" in done.stderr
+    text = run("explain", "opens the printer", "--code", code, "--model", model_folder).stdout
+    assert "without support" not in text
+
+
 def test_words_of_comments_support_nothing(code):
     explained = json.loads(run("explain", "Deletes the printer.", "--code", code, "-f", "json").stdout)
     assert "printer" not in explained["statements"][0]["identifiers"]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from simllm import InputError, SimLLM
+from simllm.metrics.interface import Example
 from simllm.model import saved_model
 from simllm.model.config import MAX_DISTANCE, HeadConfig, ModelConfig, distance_buckets
 from simllm.model.network import Encoder, MeaningHead, RelativeBias
@@ -218,6 +219,10 @@ def test_commands_without_torch(without_torch, comments, tmp_path):
         {"candidate": x, "reference": y, "rating": i % 5} for i, (x, y) in enumerate(pairwise(comments[:31]))
     ]
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, code_items = tmp_path / "code.py", tmp_path / "items.jsonl"
+    code.write_text("def merge(first, second):\n    return first + second\n")
+    item = {"candidate": "adds two lists", "code": code.read_text(), "language": "python"}
+    code_items.write_text(json.dumps(item))
     done = without_torch("score", "-c", a, "-r", r, "-f", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -226,12 +231,19 @@ def test_commands_without_torch(without_torch, comments, tmp_path):
     assert found["mean"] == pytest.approx(expected.mean, abs=1e-4) or found["mean"] == pytest.approx(
         expected.same.mean(), abs=1e-4
     )
+    done = without_torch("score", "--jsonl", code_items, "--against", "code", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    example = Example("adds two lists", None, code.read_text(), "python")
+    (row,), scores = json.loads(done.stdout)["rows"], SimLLM().score([example])
+    assert row["score"] == pytest.approx(scores.values[0], abs=1e-4)
+    assert row["fits"] == pytest.approx(scores.fits[0], abs=1e-4)
     for words in (
         ["explain", "adds two lists", "combines 2 arrays"],
         ["compare", "-r", r, "-c", a, b],
         ["evaluate", "correlation", "--ratings", pairs],
         ["info"],
         ["selftest"],
+        ["explain", "adds two lists", "--code", code],
     ):
         done = without_torch(*words)
         assert done.returncode == 0, (words, done.stderr)

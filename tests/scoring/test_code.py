@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.metrics import registry
-from simllm.metrics.interface import Example
+from simllm.metrics.interface import Example, UnavailableError
 from simllm.scoring.code import REFERENCE_WORDS, words
 from simllm.scoring.sentences import ALLOWANCE
 from tests.conftest import ROOT
@@ -137,6 +137,14 @@ def test_registered_metrics(metric, name):
     assert loaded.score([example]).values[0] == pytest.approx(
         metric.score([example], against=against).values[0], abs=1e-6
     )
+
+
+def test_fits_is_a_metric_of_its_own(metric, model_folder):
+    loaded, example = registry.load("simllm-fits"), Example(FITTING, None, JAVA, "java")
+    assert loaded.score([example]).values[0] == pytest.approx(metric.score([example]).fits[0], abs=1e-6)
+    assert loaded.signature != registry.load("simllm-code").signature
+    with pytest.raises(UnavailableError, match="no model that reads code belongs to this model"):
+        registry.load("simllm-fits", model_folder)
 
 
 def test_a_shipped_code_reader_is_packaged():

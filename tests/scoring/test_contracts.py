@@ -13,10 +13,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file
 
 from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
 from simllm.cli.selftest import TOLERANCE
+from simllm.model import code_model
 from simllm.model.saved_model import default_model
 from simllm.text_cleaning import LONGEST
 from tests.command import run
@@ -187,20 +189,36 @@ def test_scores_do_not_depend_on_threads(model_folder, comments):
 
 def test_the_default_model_gives_its_golden_scores():
     for mode in ("plain", "exact"):
-        assert golden_scores.largest_difference(SimLLM(mode=mode), default_model()) < TOLERANCE["exact"]
+        assert (
+            golden_scores.largest_difference(SimLLM(mode=mode), default_model())
+            < TOLERANCE["exact", "summaries"]
+        )
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.filterwarnings("ignore:.*(texts|pairs)")
+def test_the_included_code_reader_gives_its_golden_scores(engine):
+    reader = SimLLM(engine=engine).code_reader
+    assert golden_scores.largest_difference(reader, code_model.packaged()) < TOLERANCE["exact", "code"]
 
 
 @pytest.mark.slow
 def test_selftest_and_info():
     done = run("selftest", "-f", "json")
     assert done.returncode == 0, done.stderr
-    assert {row["mode"]: row["scores"] for row in json.loads(done.stdout)["rows"]} == {
-        "exact": "right",
-        "fast": "right",
-    }
+    found = json.loads(done.stdout)
+    assert {(row["mode"], row["scored"]): row["scores"] for row in found["rows"]} == dict.fromkeys(
+        TOLERANCE, "right"
+    )
+    assert found["pairs with code"] == len(golden_scores.CODE_PAIRS)
     facts = json.loads(run("info", "-f", "json").stdout)
     assert facts["signature"] == SimLLM().signature
     assert facts["folder"] == str(default_model())
+    reader = SimLLM().code_reader
+    assert facts["code reader hash"] == reader.signature
+    assert facts["code reader"] == str(code_model.packaged())
+    stored = sum(weight.size for weight in load_file(code_model.packaged() / "model.safetensors").values())
+    assert facts["code reader parameters"] == stored
 
 
 def test_selftest_detects_changed_scores(model_folder, tmp_path):
@@ -213,8 +231,9 @@ def test_selftest_detects_changed_scores(model_folder, tmp_path):
     found = json.loads((folder / "golden.json").read_text())
     found["scores"][2] += 0.001
     (folder / "golden.json").write_text(json.dumps(found))
-    done = run("selftest", "--model", folder)
+    done = run("selftest", "--model", folder, "-f", "json")
     assert done.returncode == 2
+    assert {row["scored"] for row in json.loads(done.stdout)["rows"]} == {"summaries"}
     assert "scores of mode exact differ" in done.stderr
 
 

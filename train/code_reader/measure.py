@@ -8,7 +8,9 @@ the figure is cross-validated by function. `--release` writes the model, with th
 
 For the functions, it prints how well the true summary is told from that of a sibling and from a changed
 summary (AUC), by the score and by `fits`; and how far the score moves if the code is rewritten, as a share of
-the standard deviation of the scores of all functions.
+the standard deviation of the scores of all functions. It also prints which `fits` 10% of the statements of
+true summaries lie below, and how many statements about other functions do: below it, a statement counts as
+unsupported by the code.
 """
 
 from __future__ import annotations
@@ -24,24 +26,33 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from simllm.analysis import golden_scores
 from simllm.array_types import Floats
 from simllm.errors import InputError
+from simllm.evaluation.code_robustness import (
+    MUTANT,
+    REWRITING,
+    make_code_edits,
+    measure_code_robustness,
+)
 from simllm.io import reading
 from simllm.metric import SimLLM
+from simllm.metrics.interface import Example
 from simllm.model import code_model
 from simllm.model.saved_model import MeaningInfo
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
-from simllm.scoring.code import CodePair, CodeReader, FitScores
+from simllm.scoring.code import CodePair, CodeReader, FitScores, code_pairs
 from simllm.stats.calibration import fit_platt
 from simllm.stats.classification import area_under_roc
-from simllm.text_cleaning import clean
+from simllm.text_cleaning import clean, divide
 from train.contrastive.near_duplicate_pairs import extract_content_words
 from train.runtime.command import make_parser, run_command
 from train.runtime.config import shorten_paths
 
 _TRIALS = 600  # functions that are measured
 _FOLDS = 10
+_FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
 
 
 @dataclass(frozen=True)
@@ -146,20 +157,41 @@ def _score(reader: CodeReader, trials: Sequence[Trial], summaries: Sequence[str]
     )
 
 
-def move_by_rewriting(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:
-    """Return how far scores move if code is rewritten, as a share of the spread between functions."""
-    kept = [trial for trial in trials if trial.function.variant]
-    if not kept:
-        raise InputError("no function has a variant")
-    rewritten = [
-        replace(trial, function=replace(trial.function, code=trial.function.variant)) for trial in kept
-    ]
-    summaries = [trial.function.summary for trial in kept]
-    before, after = _score(reader, kept, summaries), _score(reader, rewritten, summaries)
-    figures = {"move": float(np.abs(after.values - before.values).mean() / before.values.std())}
-    if before.fits is not None and after.fits is not None:
-        figures["fits_move"] = float(np.abs(after.fits - before.fits).mean() / before.fits.std())
+def measure_changes_of_code(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:
+    """Measure how scores react to rewritten code and to mutants, by `simllm.evaluation.code_robustness`."""
+    functions = [trial.function for trial in trials]
+    examples = [Example(one.summary, None, one.code, one.language) for one in functions]
+    edits, figures = make_code_edits(examples, seed=0), dict[str, float]()
+    scores = reader.score(code_pairs(edits.examples))
+    for prefix, values in (("", scores.values), ("fits_", scores.fits)):
+        if values is None:
+            continue
+        robustness = measure_code_robustness(values, edits)
+        figures[f"{prefix}move"] = robustness.value(REWRITING, "move")
+        figures[f"{prefix}mutants_fall"] = robustness.value(MUTANT, "falls")
+        figures[f"{prefix}mutants_drop"] = robustness.value(MUTANT, "drop")
     return figures
+
+
+def find_unsupported(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the `fits` below which a statement counts as unsupported, and the share of those that do.
+
+    A statement is a clause of a summary. Those of other summaries come from half the list away.
+    """
+    functions = [trial.function for trial in trials]
+    fits = []
+    for shift in (0, len(functions) // 2):
+        pairs = [
+            CodePair(function.code, text, function.language)
+            for function, other in zip(functions, functions[shift:] + functions[:shift], strict=True)
+            for text in divide(other.summary).texts
+        ]
+        found = reader.score(pairs).fits
+        if found is None:
+            return {}
+        fits.append(found)
+    limit = float(np.quantile(fits[0], _FALSE_ALARMS))
+    return {"unsupported": limit, "unsupported_other": float((fits[1] < limit).mean())}
 
 
 @dataclass(frozen=True)
@@ -280,7 +312,8 @@ def _measure(
         figures[f"{one.name}_both"] = both
     trials = make_trials(pairs, None, seed=1)
     figures |= aucs(score_trials(metric.code_reader, trials))
-    figures |= move_by_rewriting(metric.code_reader, make_trials(pairs, None, 1, 10**6))
+    figures |= find_unsupported(metric.code_reader, trials)
+    figures |= measure_changes_of_code(metric.code_reader, make_trials(pairs, None, 1, 10**6))
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
     print(f"weights of reference, code and fits: {weights.tolist()}")
@@ -290,7 +323,17 @@ def _measure(
         facts = shorten_paths({**code.info.provenance, **figures})
         info = replace(code.info, both=tuple(weights.tolist()), provenance=facts)
         info = replace(info, both_fitted_on=", ".join(one.name for one in sets))
+        info = replace(info, unsupported=figures["unsupported"])
         code_model.save(release, code.encoder, code.head, info, make_card(facts))
+        write_golden_scores(release, summaries)
+
+
+def write_golden_scores(folder: Path, summaries: Path | None) -> None:
+    """Write the golden scores of a model that reads code, as it is stored: in float16."""
+    metric = SimLLM(summaries, mode="plain", device="cpu")
+    code = code_model.load(folder, metric.model)
+    reader = CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
+    golden_scores.write_golden_scores(folder, reader)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,8 @@ from typing import Any
 from simllm.code.languages.language import load_language
 from simllm.code.source_files import is_generated
 from simllm.errors import InputError
+from simllm.evaluation.code_robustness import rewrite_function
 from simllm.io import output_file, reading
-from simllm.perturb.code import DEFAULT_RULES, rewrite
-from simllm.perturb.code.names import seeded, synonyms
 from simllm.perturb.code.rules import LANGUAGES
 from simllm.scoring.code import words
 from simllm.text_cleaning import clean
@@ -42,8 +41,6 @@ from train.runtime.command import make_parser, run_command
 _LONGEST_CODE = 4_000  # characters; the model reads about a quarter of them
 _FEWEST_WORDS = 8  # of code; shorter functions have no body
 _SUMMARY_WORDS = range(3, 41)
-# The name of the function stays: it is a part of what the code says to others.
-RULES = tuple(rule for rule in DEFAULT_RULES if rule != "rename-function")
 _DEV_SHARE = 16  # one repository of so many is for the criterion that chooses the best model
 
 
@@ -158,7 +155,7 @@ def add_variant(row: dict[str, Any]) -> dict[str, Any]:
         return row
     seed = zlib.crc32(row["code"].encode("utf-8", "replace"))
     try:
-        variant = rewrite(row["code"], row["language"], RULES, seeded(synonyms, seed), seed=seed).text
+        variant = rewrite_function(row["code"], row["language"], seed)
     except InputError:  # not valid alone, such as an abstract method
         return row
     return row if variant == row["code"] else row | {"variant": variant}

@@ -97,3 +97,8 @@ def load(file: str) -> PointwiseJudge:
 def reads_source(file: str) -> bool:
     """Return whether the judge of a TOML file reads the code."""
     return read_settings(Path(file)).reads_source
+
+
+def reads_reference(file: str) -> bool:
+    """Return whether the judge of a TOML file reads the reference."""
+    return read_settings(Path(file)).reads_reference

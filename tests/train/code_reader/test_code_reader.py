@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from simllm import SimLLM
+from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.model import code_model, saved_model
 from simllm.scoring.code import CodePair, CodeReader
@@ -261,6 +262,9 @@ def test_measure_prints_all_figures_and_releases_the_model(
     assert released.info.both_fitted_on == "rated"
     assert str(tmp_path.parent) in (trained / "model" / "code.json").read_text()
     assert not re.search(r'"/\w', (out / "code.json").read_text())
+    assert 0 <= released.info.unsupported == figures["unsupported"] <= 1
+    assert released.info.unsupported != 0.3
+    assert golden_scores.largest_difference(reader(out, model_folder), out) < 1e-5
     assert f"| auc_sibling | {figures['auc_sibling']} |" in (out / "README.md").read_text()
 
 

@@ -33,14 +33,20 @@ _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
 def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
-    """Make at most `number` mutants of a variant, each with another kind of mistake.
+    """Make at most `number` mutants of a variant, each with another kind of mistake."""
+    return list(mutants_by_kind(case, seed).values())[:number]
 
-    - An update such as `i += 1` is missing.
-    - `not (a < b)` becomes `a >= b`, which is wrong for NaN.
-    - A `not` or `!` is missing.
-    - A comparison is wrong, such as `a > b` or `a <= b` instead of `a < b`.
-    - A number is too large by 1, or `+` and `-` are confused.
-    - At one place, a renamed variable has its old name.
+
+def mutants_by_kind(case: ProofCase, seed: int) -> dict[str, str]:
+    """Make a mutant of a variant for each kind of mistake that is possible in it.
+
+    - update: an update such as `i += 1` is missing.
+    - nan: `not (a < b)` becomes `a >= b`, which is wrong for NaN.
+    - negation: a `not` or `!` is missing.
+    - mirror, relation: a comparison is wrong, such as `a > b` or `a <= b` instead of `a < b`.
+    - number: a number is too large by 1.
+    - sign: `+` and `-` are confused.
+    - name: at one place, a renamed variable has its old name.
     """
     choice = random.Random(f"{seed} {case.id}")
     changed = _changed_characters(case)
@@ -51,8 +57,8 @@ def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
             if not places.isdisjoint(range(start, end)) and _differs(case, start, end, text):
                 found.setdefault(kind, []).append((start, end, text))
         if found:
-            return [_replaced(case, *choice.choice(edits)) for edits in found.values()][:number]
-    return []
+            return {kind: _replaced(case, *choice.choice(edits)) for kind, edits in found.items()}
+    return {}
 
 
 def _replaced(case: ProofCase, start: int, end: int, text: str) -> str:
