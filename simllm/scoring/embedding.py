@@ -62,6 +62,22 @@ class Tokenized:
         divided = {k: self.divided[i] for k, i in enumerate(indices) if i in self.divided}
         return Tokenized([self.inputs[i] for i in indices], divided=divided)
 
+    @classmethod
+    def join(cls, parts: Sequence[Tokenized]) -> Tokenized:
+        """Join the texts of several lists of pairs: all candidates, then all references."""
+        if len(parts) == 1:
+            return parts[0]
+        inputs: list[Windows] = []
+        divided: dict[int, DividedText] = {}
+        for side in (0, 1):
+            for part in parts:
+                n = len(part.inputs) // 2
+                own = range(side * n, (side + 1) * n)
+                start = len(inputs) - own.start
+                divided |= {start + i: part.divided[i] for i in own if i in part.divided}
+                inputs += part.inputs[own.start : own.stop]
+        return cls(inputs, divided=divided)
+
     def clauses(self, index: int) -> list[Windows]:
         """Return the windows of each clause of a divided text."""
         windows = iter(self.inputs[index])
@@ -291,6 +307,11 @@ class PairValues(NamedTuple):
     same: Floats | None = None
     graded: Floats | None = None
     comparisons: Mapping[int, Comparison] = {}
+
+    def part(self, rows: slice) -> PairValues:
+        """Return views of the values of some pairs, without their comparisons."""
+        same, graded = (None if values is None else values[rows] for values in (self.same, self.graded))
+        return PairValues(self.scores[rows], same, graded)
 
 
 # A function that takes 2n tokenized texts: first the n candidates, then their n references.

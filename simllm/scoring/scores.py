@@ -227,22 +227,40 @@ def score_in_chunks(
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
-        # The scorer also scores pairs with an empty text, whose values are then overwritten.
-        values = scorer(texts)
-        empty = score_empty_texts(chunk, texts, values)
-        yield (
-            chunk,
-            replace(
-                no_scores,
-                values=values.scores,
-                same=values.same,
-                graded=values.graded,
-                empty=empty,
-                unreadable=texts.unreadable,
-                truncated=len(texts.long),
-                deduplicated=texts.repeated,
-            ),
-        )
+        yield chunk, _counted(chunk, texts, scorer(texts), no_scores)
+
+
+def score_groups(
+    groups: Sequence[Sequence[Pair]],
+    tokenize: Callable[[list[str]], Tokenized],
+    scorer: PairScorer,
+    no_scores: Scores,
+) -> list[Scores]:
+    """Score several lists of pairs, at least one pair in each, in one run; each list has its own counts."""
+    read = [_tokenize_chunk(1, list(group), tokenize)[1] for group in groups]
+    values, end, scores = scorer(Tokenized.join(read)), 0, []
+    for group, texts in zip(groups, read, strict=True):
+        start, end = end, end + len(group)
+        scores.append(_counted(group, texts, values.part(slice(start, end)), no_scores))
+    return scores
+
+
+def _counted(pairs: Sequence[Pair], texts: Tokenized, values: PairValues, no_scores: Scores) -> Scores:
+    """Return the scores of n pairs and the counts of their texts.
+
+    The scorer also scores pairs with an empty text, whose values are overwritten here.
+    """
+    empty = score_empty_texts(pairs, texts, values)
+    return replace(
+        no_scores,
+        values=values.scores,
+        same=values.same,
+        graded=values.graded,
+        empty=empty,
+        unreadable=texts.unreadable,
+        truncated=len(texts.long),
+        deduplicated=texts.repeated,
+    )
 
 
 def _tokenize_chunk(
