@@ -59,6 +59,7 @@ COMMANDS = {
     "selftest": "check scores and speed on this machine",
     "frequencies": "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU",
     "export": "write the model as ONNX, or as a web page that scores in the browser",
+    "serve": "score over HTTP, and give rewards to trainers",
     "playground": "try the metric in the browser, on a page that only this machine can reach",
 }
 

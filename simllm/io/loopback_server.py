@@ -46,7 +46,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         # Another site can make its own name lead to this machine (DNS rebinding), but not change `Host`.
-        if not all(map(_is_loopback, self.headers.get_all("Host", []))):
+        if not all(map(is_loopback, self.headers.get_all("Host", []))):
             self.send_error(403, explain="This server answers to 127.0.0.1 and localhost only.")
             return None
         try:
@@ -73,9 +73,9 @@ class _Handler(SimpleHTTPRequestHandler):
         pass
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Return whether the value of the header `Host` is a name of this machine, with or without a port."""
-    return re.fullmatch(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", host.strip().lower()) is not None
+    return re.fullmatch(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", host.strip().lower()) is not None
 
 
 @contextlib.contextmanager

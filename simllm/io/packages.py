@@ -44,6 +44,11 @@ def require_onnx_extra() -> contextlib.AbstractContextManager[None]:
     return _require_extra("onnx")
 
 
+def require_serve_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for `simllm serve`."""
+    return _require_extra("serve")
+
+
 def require_torch_extra() -> contextlib.AbstractContextManager[None]:
     """Turn a failed import in a `with` block into the advice to install torch."""
     return _require_extra("torch")

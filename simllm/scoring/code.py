@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
@@ -20,7 +21,14 @@ from simllm.model.code_model import CodeModel
 from simllm.model.config import cosine
 from simllm.model.saved_model import SavedModel
 from simllm.scoring import embedding
-from simllm.scoring.embedding import EncodedTexts, Engine, Tokenized, TokenVectors, mean_of_windows
+from simllm.scoring.embedding import (
+    EncodedTexts,
+    Engine,
+    Tokenized,
+    TokenVectors,
+    TooLongError,
+    mean_of_windows,
+)
 from simllm.scoring.scores import about_truncated
 from simllm.scoring.sentences import DividedText, length_factor
 from simllm.text_cleaning import SEVERAL_SENTENCES, count_words, divide
@@ -169,7 +177,12 @@ class CodeReader:
         the mean over them, weighted by words, times the length factor of scores against references; `fits` is
         that of the clause that fits worst.
         """
-        values, empty, truncated = np.zeros(len(pairs)), 0, 0
+        return self.score_groups([pairs])[0]
+
+    def score_groups(self, groups: Sequence[Sequence[CodePair]]) -> list[FitScores]:
+        """Score several lists of pairs in one run, as `score` does; each list has its own counts."""
+        pairs = [pair for group in groups for pair in group]
+        values, empty, long = np.zeros(len(pairs)), np.zeros(len(pairs), bool), np.zeros(len(pairs), int)
         fits = np.zeros(len(pairs)) if self.model else None
         for start in range(0, len(pairs), _CHUNK):
             part = pairs[start : start + _CHUNK]
@@ -177,8 +190,10 @@ class CodeReader:
             clauses = [own.texts for own in divided]
             factors = [length_factor(own.length, REFERENCE_WORDS) for own in divided]
             owners = np.repeat(np.arange(len(part)), [len(own) for own in clauses])
-            code = self._tokenize([words(pair.code, pair.language) for pair in part])
-            summaries = self._tokenize([clause for own in clauses for clause in own])
+            numbers = np.arange(start + 1, start + 1 + len(part))
+            code = self._tokenize("code", numbers, [words(pair.code, pair.language) for pair in part])
+            texts = [clause for own in clauses for clause in own]
+            summaries = self._tokenize("candidate", numbers[owners], texts)
             cosines, logits = self._compare(Tokenized([code.inputs[i] for i in owners]), summaries)
             counts = np.array([max(1, count_words(clause)) for own in clauses for clause in own], float)
             counts[summaries.empty | code.empty[owners]] = 0
@@ -191,11 +206,24 @@ class CodeReader:
                 lowest = np.ones(len(part))
                 np.minimum.at(lowest, owners[counts > 0], probabilities[counts > 0])
                 fits[start : start + _CHUNK] = np.where(totals > 0, lowest, 0)
-            empty += int((totals == 0).sum())
-            truncated += len(code.long) + len(set(owners[summaries.long].tolist()))
-        found = about_truncated(2 * len(pairs), truncated, self.longest, self.on_long)
+            empty[start : start + _CHUNK] = totals == 0
+            for indices in (code.long, np.unique(owners[summaries.long])):
+                long[start : start + _CHUNK][indices] += 1
+        ends = np.cumsum([len(group) for group in groups]).tolist()
+        parts = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
+        return [
+            self._counted(values[rows], None if fits is None else fits[rows], empty[rows], long[rows])
+            for rows in parts
+        ]
+
+    def _counted(
+        self, values: Floats, fits: Floats | None, is_empty: NDArray[np.bool_], long: NDArray[np.int_]
+    ) -> FitScores:
+        """Return the scores of n pairs with their counts; `long` has the long texts of each pair: 0 to 2."""
+        empty, truncated = int(is_empty.sum()), int(long.sum())
+        found = about_truncated(2 * len(values), truncated, self.longest, self.on_long)
         if empty:
-            found += [f"{empty} of {len(pairs)} pairs have a code or summary without words; they score 0"]
+            found += [f"{empty} of {len(values)} pairs have a code or summary without words; they score 0"]
         return FitScores(values, fits, empty, truncated, tuple(found))
 
     def _divide(self, summary: str) -> DividedText:
@@ -213,8 +241,12 @@ class CodeReader:
         weights = self.model.info.both
         return weights[0] * by_reference + weights[1] * by_code.values + weights[2] * by_code.fits
 
-    def _tokenize(self, texts: Sequence[str]) -> Tokenized:
-        return embedding.tokenize(self.tokenizer, texts, self.longest, self.on_long)
+    def _tokenize(self, name: str, numbers: NDArray[np.int_], texts: Sequence[str]) -> Tokenized:
+        """Tokenize texts; the name of one that is too long, such as "code 3", has the number of its pair."""
+        try:
+            return embedding.tokenize(self.tokenizer, texts, self.longest, self.on_long)
+        except TooLongError as error:
+            raise InputError(f"{name} {numbers[error.index]}: {error}") from None
 
     def _compare(self, code: Tokenized, summaries: Tokenized) -> tuple[Floats, Floats | None]:
         """Compute the (n,) cosines of code and summaries, and the (n,) logits of the head if there is one."""

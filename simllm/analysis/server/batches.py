@@ -1,0 +1,193 @@
+"""The queue of waiting requests, the thread that scores them in batches, and figures about both."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import prometheus_client as prometheus
+
+import simllm
+from simllm.errors import OptionError
+from simllm.io import tables
+from simllm.metric import SimLLM
+from simllm.metrics.interface import Example
+from simllm.scoring.scores import Scores
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a server.
+
+    Attributes:
+        max_body: Bytes in a request.
+        max_pairs: Pairs in a request.
+        max_waiting: Pairs in all waiting requests; more are refused.
+        timeout: Seconds from the beginning of a request to its answer.
+    """
+
+    max_body: int = 4 << 20
+    max_pairs: int = 1024
+    max_waiting: int = 16_384
+    timeout: float = 60
+
+    def __post_init__(self) -> None:
+        for name in ("max_body", "max_pairs", "timeout"):
+            if not (math.isfinite(value := getattr(self, name)) and value > 0):
+                raise OptionError(f"{{{name}}} {value:g}: expected a number above 0")
+        if self.max_waiting < self.max_pairs:
+            raise OptionError("{max_waiting} must be at least {max_pairs}, which one request may have")
+
+
+class Figures:
+    """What Prometheus reads at `/metrics`."""
+
+    def __init__(self) -> None:
+        self.registry = own = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=own)
+        self.requests = prometheus.Counter(
+            "simllm_requests", "Answered requests", ["path", "status"], registry=own
+        )
+        self.seconds = prometheus.Histogram(
+            "simllm_request_seconds", "Seconds from a request to its answer", ["path"], registry=own
+        )
+        self.pairs = prometheus.Counter("simllm_pairs", "Scored pairs", ["against"], registry=own)
+        self.batches = prometheus.Histogram(
+            "simllm_batch_pairs", "Pairs scored together", buckets=[4**k for k in range(8)], registry=own
+        )
+        self.batch_seconds = prometheus.Histogram(
+            "simllm_batch_seconds", "Seconds of scoring a batch", registry=own
+        )
+        self.waiting = prometheus.Gauge("simllm_waiting_pairs", "Pairs that wait for scoring", registry=own)
+        self.model = prometheus.Info("simllm_model", "The model that scores", registry=own)
+
+
+class BusyError(Exception):
+    """Error for a request that the server cannot take now; the client may try again after some seconds."""
+
+    def __init__(self, message: str, seconds: int = 1) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A waiting request."""
+
+    examples: Sequence[Example]
+    against: str
+    result: Future[Scores] = field(default_factory=Future)
+
+
+class Batcher:
+    """The queue of waiting requests, and the thread that loads the metric and scores them.
+
+    Attributes:
+        metric: The metric; None until it is loaded.
+        failure: Why the metric could not be loaded.
+        stopping: Whether the server is about to end; it still answers.
+    """
+
+    def __init__(self, load: Callable[[], SimLLM], limits: Limits) -> None:
+        self.limits, self.measured = limits, Figures()
+        self.metric: SimLLM | None = None
+        self.failure: Exception | None = None
+        self.stopping = False
+        self._load = load
+        self._queue = deque[_Job]()
+        self._waiting = 0  # pairs in the queue
+        self._speed = 100.0  # pairs a second, at first a guess
+        self._ended = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="simllm-scoring", daemon=True)
+
+    def start(self, loaded: Callable[[], None]) -> None:
+        """Start the thread, which calls `loaded` when the metric is ready or cannot be loaded."""
+        self._loaded = loaded
+        self._thread.start()
+
+    def end(self) -> None:
+        """Score what waits, and end the thread."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join()
+
+    def submit(self, examples: Sequence[Example], against: str) -> Future[Scores]:
+        """Add a request to the queue; cancel its result if nobody waits for it any more."""
+        if self.metric is None:
+            raise BusyError("the model is being loaded")
+        job = _Job(examples, against)
+        with self._changed:
+            if self._waiting + len(examples) > self.limits.max_waiting:
+                seconds = math.ceil(min(60, self._waiting / self._speed))
+                raise BusyError(f"{tables.format_count(self._waiting, 'pair')} are waiting already", seconds)
+            self._queue.append(job)
+            self._count(len(examples))
+            self._changed.notify()
+        return job.result
+
+    def _count(self, pairs: int) -> None:
+        self._waiting += pairs
+        self.measured.waiting.set(self._waiting)
+
+    def _run(self) -> None:
+        try:
+            metric = self._load()
+            # The first pairs are slow: operators are prepared for the machine.
+            metric.score_groups([[Example("adds two lists", "combines 2 arrays", "a + b")]], "both")
+            self.measured.model.info({"signature": metric.signature, "version": simllm.__version__})
+            self.metric = metric
+        except Exception as error:
+            self.failure = error
+            return
+        finally:
+            self._loaded()
+        # Larger batches are not faster: these texts fill several batches of the encoder.
+        together = metric.engine.batch_tokens // 4
+        while jobs := self._take(together):
+            self._score(metric, jobs)
+
+    def _take(self, together: int) -> list[_Job]:
+        """Wait for requests, and take those that are scored together; none at the end."""
+        with self._changed:
+            while True:
+                self._changed.wait_for(lambda: self._queue or self._ended)
+                taken, left, pairs = list[_Job](), deque[_Job](), 0
+                for job in self._queue:
+                    is_like = not taken or job.against == taken[0].against
+                    if taken and not (is_like and pairs + len(job.examples) <= together):
+                        left.append(job)
+                    # False if nobody waits for the result any more.
+                    elif job.result.set_running_or_notify_cancel():
+                        taken.append(job)
+                        pairs += len(job.examples)
+                self._queue = left
+                self._count(sum(len(job.examples) for job in left) - self._waiting)
+                if taken or self._ended:
+                    return taken
+
+    def _score(self, metric: SimLLM, jobs: Sequence[_Job]) -> None:
+        started = time.perf_counter()
+        against, pairs = jobs[0].against, sum(len(job.examples) for job in jobs)
+        try:
+            results = metric.score_groups([job.examples for job in jobs], against)
+        except Exception as error:
+            if len(jobs) > 1:  # the others must not fail with one of them
+                for job in jobs:
+                    self._score(metric, [job])
+            else:
+                jobs[0].result.set_exception(error)
+            return
+        for job, scores in zip(jobs, results, strict=True):
+            job.result.set_result(scores)
+        seconds = time.perf_counter() - started
+        self._speed += 0.2 * (pairs / seconds - self._speed)
+        self.measured.pairs.labels(against).inc(pairs)
+        self.measured.batches.observe(pairs)
+        self.measured.batch_seconds.observe(seconds)
