@@ -232,10 +232,10 @@ class SimLLM:
 
     def _score_with_code(self, examples: Sequence[Example], against: str) -> Scores:
         """Score n candidates against the code in their examples, or against both code and reference."""
+        other = self.score(*candidates_and_references(examples)) if against == "both" else None
         fit = self.code_reader.score(code_pairs(examples))
         for message in fit.warnings:
             warnings.warn(message, stacklevel=3)
-        other = self.score(*candidates_and_references(examples)) if against == "both" else None
         return self._with_fit(fit, other, against)
 
     def _with_fit(self, fit: FitScores, other: Scores | None, against: str) -> Scores:

@@ -8,7 +8,7 @@ from simllm.io.packages import missing_package
 from tests.conftest import ROOT
 
 
-@pytest.mark.parametrize("extra", ["code", "eval", "onnx", "ray", "repair", "torch", "train"])
+@pytest.mark.parametrize("extra", ["code", "eval", "onnx", "ray", "repair", "serve", "torch", "train"])
 def test_the_message_about_a_missing_package_names_an_extra(extra):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert extra in project["optional-dependencies"]

@@ -235,7 +235,13 @@ class Service:
 
     async def docs(self) -> HTMLResponse:
         """Return a page about these addresses, which needs no other server."""
-        return HTMLResponse(html_page.render(_PAGE, api=self.app.openapi()))
+        api = self.app.openapi()
+        schemas = api["components"]["schemas"]
+
+        def named(reference: dict[str, str]) -> dict[str, Any]:
+            return schemas[reference["$ref"].rpartition("/")[2]]
+
+        return HTMLResponse(html_page.render(_PAGE, api=api, named=named))
 
     async def _scores(self, request: Request, examples: Sequence[Example], against: str) -> Scores:
         """Wait for the scores, as long as the client is there and in time."""

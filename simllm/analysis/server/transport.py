@@ -8,6 +8,7 @@ import contextlib
 import hmac
 import ipaddress
 import math
+import os
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
@@ -136,7 +137,8 @@ def listen(host: str, port: int, has_token: bool) -> tuple[socket.socket, str]:
     try:
         listener = socket.create_server(address, family=family, backlog=2048)
     except OSError as error:
-        raise InputError(f"{host}, port {port}: cannot be used ({error.strerror}); name another") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{host}, port {port}: cannot be used ({reason}); name another") from None
     port = listener.getsockname()[1]
     return listener, f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
