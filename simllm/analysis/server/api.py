@@ -43,7 +43,7 @@ Completion = Annotated[str, BeforeValidator(_as_completion)]
 
 
 class Pair(BaseModel):
-    """A candidate and what it is scored against, as in a line of `simllm score --jsonl`."""
+    """A candidate and what it is scored against, as in the JSON lines that the command reads."""
 
     model_config = ConfigDict(extra="forbid")
     candidate: Text
@@ -58,7 +58,7 @@ class ScoreRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     pairs: list[Pair] = Field(min_length=1)
     against: Literal["reference", "code", "both"] = "reference"
-    scale: Literal["raw", "percentile", "same", "graded"] = Field("raw", description="Of `score` and `mean`.")
+    scale: Literal["raw", "percentile", "same", "graded"] = Field("raw", description="Of the scores and their mean.")
 
 
 class Row(BaseModel):
@@ -75,9 +75,12 @@ class ScoreReply(BaseModel):
     rows: list[Row]
     pairs: int
     mean: float
+    changed: int | None = Field(None, description="Pairs whose texts are similar but may differ in meaning.")
+    empty: int = Field(description="Pairs with a text that is empty after cleaning.")
+    truncated: int = Field(description="Texts that are longer than the model reads.")
+    deduplicated: int = Field(description="Texts that are equal to an earlier one.")
     signature: str = Field(description="Names everything that can change a score.")
     warnings: list[str] = Field([], description="What changes how the scores are read.")
-    model_config = ConfigDict(extra="allow")
 
 
 class RewardRequest(BaseModel):
@@ -208,7 +211,7 @@ class Service:
         app.add_middleware(Gate, batcher=batcher, token=token, paths=paths)
 
     async def score(self, body: ScoreRequest, request: Request) -> JSONResponse:
-        """Score pairs, as `simllm score` does."""
+        """Score pairs, as the command simllm score does."""
         with _refusing():
             scores = await self._scores(request, _examples(body), body.against)
             return JSONResponse(tables.finite(score_reply(scores, body.scale)))
