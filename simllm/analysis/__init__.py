@@ -9,5 +9,6 @@ Terms:
   that both texts have the same meaning is clearly higher.
 - A *shard* is an input file of text pairs with the path of its table of scores. An *actor* is a worker
   process of a Ray cluster.
+- A *completion* is what a model writes after a prompt; its score is its *reward*.
 - The *playground* is a web page that scores texts in the browser.
 """

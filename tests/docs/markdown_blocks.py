@@ -47,6 +47,7 @@ _OPERATORS = set("|<>&;")
 _FOREIGN = {
     "apt-get",
     "cd",
+    "docker",
     "git",
     "mkdir",
     "mkdocs",

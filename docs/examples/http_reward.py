@@ -1,0 +1,42 @@
+"""Rewards from `simllm serve`, as reward functions of TRL and verl; they need no package.
+
+TRL:   GRPOTrainer(model, trl_reward, …), with the references in the column "reference"
+verl:  custom_reward_function.path=docs/examples/http_reward.py, with the references as ground truth
+
+SIMLLM_SERVER is the address of the server, and SIMLLM_TOKEN its token, if it has one.
+"""
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+
+
+def rewards(completions, references):
+    """Return a reward for each completion: a text, or a list of chat messages."""
+    body = json.dumps({"completions": completions, "references": references}).encode()
+    headers = {"Content-Type": "application/json"}
+    if "SIMLLM_TOKEN" in os.environ:
+        headers["Authorization"] = f"Bearer {os.environ['SIMLLM_TOKEN']}"
+    address = os.environ.get("SIMLLM_SERVER", "http://127.0.0.1:8644/")
+    request = urllib.request.Request(f"{address}reward", body, headers)
+    for _ in range(20):
+        try:
+            with urllib.request.urlopen(request, timeout=180) as answer:
+                return json.load(answer)["rewards"]
+        except urllib.error.HTTPError as error:
+            if error.code != 503:  # only then it helps to try again
+                raise RuntimeError(json.load(error)["error"]) from None
+            time.sleep(int(error.headers.get("Retry-After", 1)))
+    raise RuntimeError(f"{address}: is busy")
+
+
+def trl_reward(completions, reference, **columns):
+    """Reward completions as TRL calls it."""
+    return rewards(completions, reference)
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    """Reward one completion as verl calls it."""
+    return rewards([solution_str], [ground_truth])[0]
