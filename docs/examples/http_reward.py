@@ -11,9 +11,10 @@ import os
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 
-def rewards(completions, references):
+def rewards(completions: list[Any], references: list[str]) -> list[float]:
     """Return a reward for each completion: a text, or a list of chat messages."""
     body = json.dumps({"completions": completions, "references": references}).encode()
     headers = {"Content-Type": "application/json"}
@@ -32,11 +33,13 @@ def rewards(completions, references):
     raise RuntimeError(f"{address}: is busy")
 
 
-def trl_reward(completions, reference, **columns):
+def trl_reward(completions: list[Any], reference: list[str], **columns: Any) -> list[float]:
     """Reward completions as TRL calls it."""
     return rewards(completions, reference)
 
 
-def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None
+) -> float:
     """Reward one completion as verl calls it."""
     return rewards([solution_str], [ground_truth])[0]

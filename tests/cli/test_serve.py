@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import urllib.request
 import pytest
 
 from tests.command import run
+from tests.conftest import ROOT
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
@@ -142,16 +144,24 @@ def test_a_long_request_is_answered_after_sigterm_and_a_second_signal_ends_at_on
 
 
 @pytest.mark.slow
-def test_another_address_with_a_token_that_is_never_printed(head_folder, tmp_path):
+def test_another_address_with_a_token_that_is_never_printed(head_folder, tmp_path, monkeypatch):
     token = "a-token-of-the-tests-0123"
     (tmp_path / "token").write_text(token + "\n")
     options = ("--model", head_folder, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
     with serving(*options) as (process, port):
-        body = {"completions": ["adds two lists"], "references": ["combines 2 arrays"]}
+        texts = ["adds two lists"], ["combines 2 arrays"]
+        body = {"completions": texts[0], "references": texts[1]}
         status, reply, _ = request(port, "POST", "/reward", body)
         assert (status, list(reply)) == (401, ["error"])
         status, reply, _ = request(port, "POST", "/reward", body, {"Authorization": f"Bearer {token}"})
         assert (status, len(reply["rewards"])) == (200, 1)
+        monkeypatch.setenv("SIMLLM_SERVER", f"http://127.0.0.1:{port}/")
+        monkeypatch.setenv("SIMLLM_TOKEN", token)
+        example = runpy.run_path(str(ROOT / "docs/examples/http_reward.py"))
+        assert example["trl_reward"](*texts, prompts=["Summarize"]) == reply["rewards"]
+        assert example["compute_score"]("java", texts[0][0], texts[1][0]) == reply["rewards"][0]
+        with pytest.raises(RuntimeError, match="1 completions, 2 references: expected as many of each"):
+            example["rewards"](["a"], ["a", "b"])
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
         assert process.returncode == 0

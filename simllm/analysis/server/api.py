@@ -58,7 +58,7 @@ class ScoreRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     pairs: list[Pair] = Field(min_length=1)
     against: Literal["reference", "code", "both"] = "reference"
-    scale: Literal["raw", "percentile", "same", "graded"] = Field("raw", description="Of the scores and their mean.")
+    scale: Literal["raw", "percentile", "same", "graded"] = Field("raw", description="Of scores and mean.")
 
 
 class Row(BaseModel):
