@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.gpu --json gpu.json
 
-attention  FlexAttention on the GPU against the attention on the CPU, forward and backward, in each precision
+attention  the attention on the GPU against the attention on the CPU, forward and backward, in each precision
 training   the training loop in each precision; a run that is stopped and resumed
 encoder    torch.compile and gradient checkpointing: steps per second, peak memory
 base, mini tokens per second and MFU of pretraining, beside a plain padded baseline
@@ -20,14 +20,11 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import torch
-from torch.nn.attention import flex_attention
 
 from simllm import SimLLM
 from simllm.model.network import Encoder
@@ -35,11 +32,10 @@ from simllm.model.torch_engine import TorchEngine
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline
-from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
-from train.pretrain.permutation import pad_streams
+from train.pretrain.permutation import by_position, pad_streams
 from train.pretrain.task import PretrainingTask
 from train.runtime import config as training_config
 from train.runtime import loop
@@ -90,16 +86,16 @@ class Checks:
         model = PermutedLanguageModel(Encoder(config))
         expected = self._gradients(model, batch, "fp32")
         total = sum(float(gradient.norm()) ** 2 for gradient in expected.values()) ** 0.5
-        model.to(self.world.device).make_attention = flex_attention_over_texts
+        model.to(self.world.device)
         if self.on_gpu:
+            from train.pretrain.gpu_attention import BLOCK_SIZE, fused_attention
+
+            batch, model.make_attention = pad_streams(by_position(batch), BLOCK_SIZE), fused_attention
             for layer in model.encoder.layers:
                 layer.compile(dynamic=False)
-        batch, result = pad_streams(batch, BLOCK_SIZE).to(self.world.device), {}
+        batch, result = batch.to(self.world.device), {}
         for precision in PRECISIONS:
-            # PyTorch forbids the backward pass on CPUs, though it works there without compilation.
-            patch = nullcontext() if self.on_gpu else mock.patch.object(flex_attention, "_validate_device")
-            with patch:
-                found = self._gradients(model, batch, precision)
+            found = self._gradients(model, batch, precision)
             errors = {  # the gradients of some biases are nearly 0
                 name: float((found[name] - values).norm() / max(float(values.norm()), 0.01 * total))
                 for name, values in expected.items()

@@ -75,8 +75,6 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
     start = data.start
     encoder = start.encoder if start else None
     task = PretrainingTask(config, data.train, data.test, world, data.vectors, encoder)
-    if world.is_first and world.device.type == "cuda" and not task.compiled:
-        print_progress("attention_probs_dropout_prob is not 0: the GPU's fast attention is not used")
     if world.is_first and start and start.head:
         print_progress("the meaning head of `start` does not fit the new encoder and is left out")
 

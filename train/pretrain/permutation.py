@@ -168,6 +168,27 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
     return text, np.arange(len(text)) - starts[text], starts
 
 
+def by_position(batch: PermutedBatch) -> PermutedBatch:
+    """Sort the rows of each text by position in both streams, a slot after its original.
+
+    The model computes the same, since attention does not depend on the order of rows.
+    """
+    content = len(batch.prediction_turns)
+    place = 2 * (batch.texts * (int(batch.positions.max()) + 1) + batch.positions)
+    place[:content] += batch.prediction_turns < 0
+    first, queries = place[:content].argsort(), place[content:].argsort()
+    order = torch.cat([first, content + queries])
+    return replace(
+        batch,
+        tokens=batch.tokens[order],
+        positions=batch.positions[order],
+        texts=batch.texts[order],
+        visible_originals=batch.visible_originals[order],
+        prediction_turns=batch.prediction_turns[first],
+        targets=batch.targets[queries],
+    )
+
+
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
     """Pad the two streams of a batch to multiples of `step` rows; all padding belongs to one further text.
 

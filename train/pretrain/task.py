@@ -14,11 +14,11 @@ from simllm.errors import InputError
 from simllm.model.config import ModelConfig
 from simllm.model.network import Encoder
 from train.corpus.config import TRAIN
-from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
+from train.pretrain.attention import MakeAttention, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
-from train.pretrain.permutation import PermutedBatch, pad_streams
+from train.pretrain.permutation import PermutedBatch, by_position, pad_streams
 from train.pretrain.perplexity_plot import compute_perplexity
 from train.runtime.batching import Prefetcher
 from train.runtime.distributed import World, shard
@@ -107,16 +107,15 @@ class PretrainingTask:
         self.flops_per_token = (
             training_flops(config.model, self.batches.text_shapes()) / self.batches.epoch_tokens
         )
-        # FlexAttention is made for GPUs and does not support dropout of attention weights.
-        self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
+        self.compiled = world.device.type == "cuda"
         # The shapes of `grouped_attention` vary too much to be compiled.
         if config.compile and not self.compiled:
-            raise InputError("compile: pretraining needs a GPU and attention_probs_dropout_prob 0 for it")
+            raise InputError("compile: pretraining needs a GPU for it")
         if not (self.test_batches.texts < config.test_texts).any():
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
         torch.manual_seed(config.seed)
         self.model = PermutedLanguageModel(
-            Encoder(config.model), flex_attention_over_texts if self.compiled else grouped_attention
+            Encoder(config.model), self._fused_attention() if self.compiled else grouped_attention
         )
         if start is not None:
             self.model.encoder.load_state_dict(start.state_dict())
@@ -128,13 +127,23 @@ class PretrainingTask:
             raise InputError("sharding: each process needs texts in each update; raise batch_tokens")
         if self.compiled:
             torch._dynamo.config.recompile_limit = 64  # shapes of batches, in training and evaluation
-            # Uncompiled, flex attention would need too much memory.
+            # Without compilation, a run would be several times slower.
             torch._dynamo.config.fail_on_recompile_limit_hit = True
             for layer in self.model.encoder.layers:
                 layer.compile(dynamic=False)
         if self.is_sharded:
             shard(self.model, self.model.encoder.layers, world)
         self._prefetcher = Prefetcher(self._prepare_batches)
+
+    def _fused_attention(self) -> MakeAttention:
+        """Return the attention of GPUs, and choose the rows to which batches are padded."""
+        try:
+            from train.pretrain.gpu_attention import BLOCK_SIZE, fused_attention
+        except ImportError:
+            raise InputError("pretraining on a GPU needs the package triton") from None
+        # Few shapes; with 4,096 tokens per batch or more, 1% is padding on average.
+        self._step = max(1, self.config.batch_tokens // 64 // BLOCK_SIZE) * BLOCK_SIZE
+        return fused_attention
 
     @property
     def update_batches(self) -> int:
@@ -190,10 +199,8 @@ class PretrainingTask:
 
     def _pad_and_pin(self, batch: PermutedBatch) -> PermutedBatch:
         """Pad a batch if the model is compiled, and pin it in memory if the model is on a GPU."""
-        # Few shapes; with 8,192 tokens per batch or more, 1% is padding on average.
         if self.compiled:
-            blocks = max(1, self.config.batch_tokens // 64 // BLOCK_SIZE)
-            batch = pad_streams(batch, blocks * BLOCK_SIZE)
+            batch = pad_streams(by_position(batch), self._step)
         return batch if self.world.device.type == "cpu" else batch.pinned()
 
     def _loss(self, batch: PermutedBatch) -> Tensor:

@@ -123,6 +123,8 @@ def join_processes() -> Iterator[World]:
     local %= 1 if use_cpu else torch.cuda.device_count()  # a process may see its own GPU only
     if not use_cpu:
         torch.cuda.set_device(local)
+        # TF32 for matrix products of float32: up to 8 times as fast, and training needs no more digits.
+        torch.set_float32_matmul_precision("high")
     if size == 1:
         if _accelerate_flag("USE_CPU") and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
             raise InputError("`accelerate launch` starts one process only on CPUs; use torchrun")

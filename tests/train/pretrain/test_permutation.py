@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.pretrain.permutation import (
+    by_position,
     is_visible,
     lay_out_batch,
     pad_streams,
@@ -88,6 +89,26 @@ def test_every_row_sees_every_position_of_its_text_exactly_once(shape, random, s
     assert (filled.targets[len(batch.targets) :] == 1).all()
     assert batch.text_tokens == filled.text_tokens == lengths.sum()
     assert batch.predicted == filled.predicted == predicted.sum() == len(batch.targets)
+
+
+@given(texts, st.randoms(use_true_random=False))
+def test_sorting_by_position_only_moves_rows(shape, random):
+    order = np.concatenate([random.sample(range(n), n) for n, _ in shape])
+    lengths, predicted = np.array(shape).T
+    batch = lay_out_batch(order + 100, lengths, predicted, order, np.full(predicted.sum(), 4))
+    moved, content = by_position(batch), len(batch.prediction_turns)
+
+    def rows(some):
+        """Return (rows, 5): text, position, turn or target, token, and number of visible originals."""
+        turns = torch.cat([some.prediction_turns, some.targets])
+        return torch.stack([some.texts, some.positions, turns, some.tokens, some.visible_originals], 1)
+
+    for stream in (slice(content), slice(content, None)):
+        before, after = rows(batch)[stream].tolist(), rows(moved)[stream].tolist()
+        assert sorted(before) == sorted(after)
+        assert [row[:2] for row in after] == sorted(row[:2] for row in after)
+    slots = torch.nonzero(moved.prediction_turns < 0)[:, 0]
+    assert torch.equal(moved.prediction_turns[slots - 1], -moved.prediction_turns[slots])
 
 
 def test_permutation_keeps_texts_apart_and_predicts_no_boundary_token():
