@@ -25,7 +25,10 @@ from simllm.model.network import AttentionFunction, RelativeBias
 from train.pretrain.permutation import PermutedBatch
 
 BLOCK_SIZE = 64  # rows and columns of a tile
-LAUNCH = {"num_warps": 4, "num_stages": 2}  # of a program; more do not fit into the registers
+WARPS = 4  # of a program
+# Tiles of the next columns that are loaded beforehand, and the present ones; by bytes of a number. More would
+# not fit into the shared memory of some GPUs.
+STAGES = {2: 2, 4: 1}
 _LOG2_E = 1.4426950408889634
 _HIDDEN = tl.constexpr(-1e30)  # logit of a column that a row does not see; -inf - -inf would be NaN
 
@@ -290,7 +293,8 @@ def _settings(q: Tensor, step_of: Tensor, scale: float, dropout: float) -> dict[
         "BLOCK": BLOCK_SIZE,
         "PRECISION": "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32",
         "DROPOUT": dropout > 0,
-        **LAUNCH,
+        "num_warps": WARPS,
+        "num_stages": STAGES[q.element_size()],
     }
 
 
