@@ -152,10 +152,12 @@ def write_for_pairs(
     metrics: Mapping[str, object],
     signature: str,
     biases: Mapping[str, JudgeBias] | None = None,
+    **more: Any,
 ) -> None:
     """Write the report about the pairs of one system.
 
     Scores and metrics are by column. The histogram and the means of groups are those of the first column.
+    `more` are further attributes of `ScoredPairs`.
     """
     from simllm.analysis.score_report import ScoredPairs
     from simllm.metric import SimLLM
@@ -175,6 +177,7 @@ def write_for_pairs(
         ids=[row.id for row in rows] if options.id_field else None,
         groups=groups,
         **fields,
+        **more,
     )
     explained = {name: metric for name, metric in metrics.items() if isinstance(metric, SimLLM)}
     write(options, pairs, explained, biases=biases)

@@ -13,7 +13,7 @@ from simllm.io.text_pairs import PairWithId, shown_id
 
 if TYPE_CHECKING:
     from simllm.cli.score_options import Options
-    from simllm.metrics.interface import Example
+    from simllm.metrics.interface import Example, MetricScores
 
 
 def run(options: Options, groups: Groups) -> None:
@@ -22,6 +22,7 @@ def run(options: Options, groups: Groups) -> None:
         raise InputError(f'--against {options.against} needs --jsonl FILE, with "{options.code_field}"')
     rows, examples = read_items(options.jsonl, options)
     from simllm.metric import SimLLM
+    from simllm.metrics.interface import PlainScores
 
     metric = SimLLM(options.model, mode=options.mode, on_long=options.on_long, long=options.long)
     with results.collected() as messages:
@@ -45,16 +46,25 @@ def run(options: Options, groups: Groups) -> None:
     tables.write(tables.Table(columns, cells, facts), form, options.output)
     shared_options.print_mean(options, form, len(rows), ("mean score", scores.mean), scores.signature)
     if options.report:
-        # The page shows the code in place of references, and explains no words of the code.
-        report_option.write_for_pairs(options, groups, rows, {"score": scores}, {}, scores.signature)
+        scored: dict[str, MetricScores] = {"score": scores}
+        if fits is not None:
+            scored["fits"] = PlainScores(fits, scores.signature)
+        code = [example.source or "" for example in examples]
+        has_references = options.against == "both"
+        # No metric, because the page explains no words of the code.
+        report_option.write_for_pairs(
+            options, groups, rows, scored, {}, scores.signature, code=code, has_references=has_references
+        )
 
 
 def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Example]]:
     """Read the items of JSON lines: candidate, code, and the reference for `--against both`.
 
-    The rows have the code in place of the reference. The language of a line comes before `--language`.
+    Without references, the rows have the words of the code in their place. The language of a line comes
+    before `--language`.
     """
     from simllm.metrics.interface import Example
+    from simllm.scoring.code import words
 
     rows, examples = list[PairWithId](), list[Example]()
     for where, row in reading.objects(file):
@@ -63,8 +73,9 @@ def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Exa
         candidate, code, *references = (reading.text_under(row, name, where) for name in names)
         language = reading.text_under(row, "language", where) if "language" in row else options.language
         id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
-        rows.append(PairWithId(candidate, code, id_))
-        examples.append(Example(candidate, references[0] if references else None, code, language))
+        reference = references[0] if references else None
+        rows.append(PairWithId(candidate, words(code, language) if reference is None else reference, id_))
+        examples.append(Example(candidate, reference, code, language))
     if not rows:
         raise InputError(f"{file}: empty; expected a JSON object per line")
     return rows, examples

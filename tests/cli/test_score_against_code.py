@@ -6,6 +6,7 @@ import pytest
 
 from simllm import SimLLM
 from simllm.metrics.interface import Example
+from tests.analysis.score_report.reports import data_of
 from tests.command import run
 
 ITEMS = [
@@ -39,11 +40,23 @@ def test_scores_are_those_of_the_class(items, against):
     assert ("fits" in table["rows"][0]) == (scores.fits is not None)
 
 
-def test_report_shows_the_code(items, tmp_path):
+@pytest.mark.parametrize("against", ["code", "both"])
+def test_report_shows_the_code_and_only_real_references(items, tmp_path, against):
     pytest.importorskip("jinja2")
-    done = run("score", "--jsonl", items, "--against", "code", "--report", tmp_path / "page.html")
+    file = tmp_path / "page.html"
+    done = run("score", "--jsonl", items, "--against", against, "--report", file, "-f", "json")
     assert done.returncode == 0
-    assert "def add(a, b): return a + b" in (tmp_path / "page.html").read_text()
+    page, rows = file.read_text(), json.loads(done.stdout)["rows"]
+    data = data_of(page)
+    assert [pair["code"] for pair in data["pairs"]] == [item["code"] for item in ITEMS]
+    assert data["hasReferences"] == (against == "both")
+    assert data["columns"] == ["score", "fits"]
+    assert [pair["scores"][1] for pair in data["pairs"]] == [round(row["fits"], 4) for row in rows]
+    assert ("the reference is boilerplate" in page.split("<script")[0]) == (against == "both")
+    assert ("words in the reference" in page) == (against == "both")
+    # Without references, words are compared with those of the code.
+    expected = "returns the sum" if against == "both" else "def add a b return a + b"
+    assert data["pairs"][0]["reference"] == expected
 
 
 @pytest.mark.parametrize(

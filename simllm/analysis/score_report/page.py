@@ -22,13 +22,13 @@ from simllm.analysis.score_report.pairs import (
     is_cut,
 )
 from simllm.analysis.score_report.sentences import (
-    LENGTH,
     describe_high_scores,
     describe_scores,
     describe_trend,
     describe_word_search,
     first_numbers,
     group_means,
+    length_name,
     mean_with_interval,
     number_ranges,
     write_sentences,
@@ -125,6 +125,7 @@ def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> 
         "columns": list(scored.scores),
         "same": list(scored.same),
         "systems": list(scored.candidates) if scored.has_systems else [],
+        "hasReferences": scored.has_references,
         "lowerIsBetter": scored.lower_is_better,
         "worstGoodScore": round(scored.worst_good_score, 4),
         "longest": LONGEST_SHOWN,
@@ -159,6 +160,7 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
         "groups": [values[i] for values in fields.values()],
         "candidates": [cut(texts[i]) for texts in scored.candidates.values()],
         "reference": cut(scored.references[i]),
+        **({"code": cut(scored.code[i])} if scored.code is not None else {}),
     }
 
 
@@ -189,7 +191,7 @@ def render_report(
     The comparison of the systems is None for a single system; `biases` are those of judges, by column.
     """
     means = [mean_with_interval(name, values) for name, values in scored.scores.items()]
-    length = LENGTH
+    length = length_name(scored)
     while length in scored.groups:  # a field of the user's has this name
         length += " (counted)"
     lengths = [len(text.split()) for text in scored.references]
@@ -211,7 +213,11 @@ def render_report(
                 )
                 for name, values in scored.groups.items()
             },
-            length: describe_trend("longer references", lengths, scored.main),
+            length: describe_trend(
+                "longer references" if scored.has_references else "longer pieces of code",
+                lengths,
+                scored.main,
+            ),
         },
         score=describe_scores(scored),
         length=length,

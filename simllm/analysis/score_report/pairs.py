@@ -35,7 +35,7 @@ _SEED = 12345
 
 def is_cut(scored: ScoredPairs, i: int) -> bool:
     """Return whether a text of pair `i` has more characters than the score report shows (2,000)."""
-    return any(len(texts[i]) > LONGEST_SHOWN for texts in scored.texts)
+    return any(len(texts[i]) > LONGEST_SHOWN for texts in [*scored.texts, scored.code or [""] * len(scored)])
 
 
 def cut(text: str) -> str:
@@ -124,7 +124,8 @@ class ScoredPairs:
     """Scored text pairs: n references, the candidates of one or several systems, and scores.
 
     Attributes:
-        references: n references. If a candidate has several references, they are joined by " / ".
+        references: n references. If a candidate has several references, they are joined by " / ". Without
+            references (`has_references`), they are the words of the code.
         candidates: The n candidates of each system, by its name. A single system has the name "".
         scores: The (n,) scores of each column.
         same: The (n,) probabilities of the same meaning of each column that has them.
@@ -137,6 +138,8 @@ class ScoredPairs:
         long_texts: Indices of the pairs with a text that is longer than the model's longest input; empty if
             they were not searched for.
         divided: Indices of the pairs of several sentences; empty if they were not searched for.
+        code: The n pieces of code that the candidates describe; None if they were not scored against code.
+        has_references: Whether there are references; False if only code was read.
         clause_notes: For pairs of several sentences, the clauses with a note, by note; {} for pairs without
             notes. They are known for pairs of one system only, and for at most 200.
     """
@@ -155,6 +158,8 @@ class ScoredPairs:
     long_texts: Sequence[int] = ()
     divided: Sequence[int] = ()
     clause_notes: Mapping[int, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    code: Sequence[str] | None = None
+    has_references: bool = True
 
     def __len__(self) -> int:
         return len(self.references)
@@ -205,7 +210,7 @@ class ScoredPairs:
     @cached_property
     def boilerplate(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair whose reference says nothing about the code."""
-        return np.array([is_boilerplate(text) for text in self.references], bool)
+        return np.array([self.has_references and is_boilerplate(text) for text in self.references], bool)
 
     @cached_property
     def long(self) -> NDArray[np.bool_]:

@@ -24,7 +24,6 @@ from simllm.stats.intervals import mean_interval
 from simllm.stats.significance import holm, rank_correlation, welch
 from simllm.text_cleaning import encodable
 
-LENGTH = "words in the reference"
 _FEW = 12  # up to so many different whole numbers, each number is a group; more numbers become ranges
 _MOST = 25  # groups for one field; all smaller groups are joined into one more group
 _NUMBER = "-?[0-9]{1,4300}"  # Python refuses to convert texts of more digits, which are names here
@@ -158,8 +157,16 @@ def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison
     return sentences
 
 
+def length_name(scored: ScoredPairs) -> str:
+    """Return the name of the number of words by which the page groups pairs."""
+    return "words in the reference" if scored.has_references else "words in the code"
+
+
 def describe_scores(scored: ScoredPairs) -> str:
     """Write sentences that explain what the scores compare, and which scores are high."""
+    if scored.code is not None:
+        also = ", and how similar it is to the reference" if scored.has_references else ""
+        return f"how well the candidate (the summary to judge) describes the code{also}. Higher is better."
     text = (
         "how similar the candidate (the summary to judge) is to the reference (the summary to compare with)."
     )

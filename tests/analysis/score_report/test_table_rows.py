@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from simllm.analysis.comparison import compare_scores
 from simllm.analysis.score_report import ScoredPairs
-from tests.analysis.score_report.reports import HOSTILE, column
+from tests.analysis.score_report.reports import HOSTILE, column, run_of
 from tests.browser import needs_browser
 
 
@@ -164,3 +164,46 @@ def test_no_word_of_a_cut_text_counts_as_missing(open_report):
         == "cut after 2,000 characters, words not compared"
     )
     assert report.page.locator("#pair-2 mark").all_inner_texts() == ["first", "last"]
+
+
+CODE = (
+    "int total(List<Item> items) {\n        int sum = 0;\n"
+    + "".join(f"        sum += items.get({i}).price();\n" for i in range(30))
+    + "        return sum;\n    }"
+)
+
+
+@needs_browser
+@pytest.mark.parametrize("has_references", [False, True])
+def test_code_keeps_its_lines_and_is_folded(open_report, has_references):
+    run = run_of(2, code=[CODE, "</pre><b>x"], has_references=has_references)
+    page = open_report(run).page
+    headings = page.locator(".pairs thead th").all_inner_texts()
+    assert ("reference" in headings) == has_references
+    assert "code" in headings
+    block = page.locator("#pair-1 td[data-name=code] pre")
+    lines = block.inner_text().split("\n")
+    # The margin of the class is gone, and the first twelve lines are here.
+    assert lines[:3] == [
+        "int total(List<Item> items) {",
+        "    int sum = 0;",
+        "    sum += items.get(0).price();",
+    ]
+    assert "items.get(10)" not in block.inner_text()
+    page.get_by_role("button", name="show all 34 lines").click()
+    assert "    return sum;\n}" in block.inner_text()
+    assert page.locator("#pair-2 pre").inner_text() == "</pre><b>x"
+    assert (page.locator("#pair-2 mark").count() > 0) == has_references
+    page.fill("#query", "get(29)")
+    expect(page.locator("#status")).to_have_text("1 of 2 pairs")
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_code_fits_the_screen_without_faults(open_report, scheme, width):
+    report = open_report(run_of(3, code=[CODE.replace("sum", "s" * 120)] * 3, has_references=False))
+    report.page.emulate_media(color_scheme=scheme)
+    report.page.set_viewport_size({"width": width, "height": 900})
+    assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert report.faults() == []

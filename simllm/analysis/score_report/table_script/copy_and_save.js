@@ -12,7 +12,8 @@ function record(pair) {
   data.fields.forEach((name, i) => { fields[`group ${name}`] = pair.groups[i]; });
   fields.note = notes(pair);
   pair.candidates.forEach((text, i) => { fields[several ? `candidate ${data.systems[i]}` : "candidate"] = text; });
-  return { ...fields, reference: pair.reference };
+  for (const name of otherTexts) fields[name] = pair[name];
+  return fields;
 }
 
 function shownAs(form) {

@@ -10,7 +10,7 @@ function goToControls() {
 }
 
 // Headings of the table: the button in the heading of a column of numbers sorts by it.
-const heads = [...columns.map((column) => column.heading), "candidate", "reference", "note"].map((name, place) => {
+const heads = [...columns.map((column) => column.heading), "candidate", ...otherTexts, "note"].map((name, place) => {
   const isText = place >= columns.length;
   const head = element("th", { scope: "col", className: isText ? "text" : "" });
   if (isText) head.textContent = name;

@@ -19,15 +19,15 @@ function notes(pair) {
     found.push(`${note}: ${quoted(clauses)}${more ? ` and ${more} more` : ""}`);
   }
   if (pair.long) found.push("a text is too long for the model");
-  if (pair.cut) found.push(`cut after ${data.longest.toLocaleString("en")} characters, words not compared`);
+  if (pair.cut) found.push(`cut after ${data.longest.toLocaleString("en")} characters${data.hasReferences ? ", words not compared" : ""}`);
   else if (!several && !pair.empty) {
     const reference = [...wordsOf(pair.reference)];
     const candidate = wordsOf(pair.candidates[0]);
     const missing = reference.filter((word) => !candidate.has(word)).length;
     if (!candidate.size) found.push("the candidate has no words");
-    else if (!reference.length) found.push("the reference has no words");
+    else if (!reference.length) found.push(`the ${otherTexts[0]} has no words`);
     else if (missing === reference.length) found.push("no common words");
-    else if (missing) found.push(`${missing} of ${reference.length} distinct reference words missing`);
+    else if (missing && data.hasReferences) found.push(`${missing} of ${reference.length} distinct reference words missing`);
   }
   return found.join("; ");
 }

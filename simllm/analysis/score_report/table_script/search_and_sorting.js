@@ -15,7 +15,7 @@ function matches(pair, query, number) {
     if (pair.groups[field] !== value) return false;
   }
   if (!query) return true;
-  pair.tight ??= [asText(pair.id ?? ""), pair.reference, ...pair.candidates].map(tight);
+  pair.tight ??= [asText(pair.id ?? ""), pair.reference, pair.code ?? "", ...pair.candidates].map(tight);
   return pair.number === number || pair.tight.some((text) => text.includes(query));
 }
 

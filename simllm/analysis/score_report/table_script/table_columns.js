@@ -4,6 +4,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const several = data.systems.length > 1;
 const nameOfSame = (i) => (data.same.length > 1 ? `same ${data.same[i]}` : "same");
 const isChanged = (pair) => pair.changed.some(Boolean);
+const hasCode = data.pairs.some((pair) => pair.code !== undefined);
+const otherTexts = [...(data.hasReferences ? ["reference"] : []), ...(hasCode ? ["code"] : [])];
 const hasCauses = data.pairs.some((pair) => pair.changedBy);
 
 // Metrics and systems may have the name of another column, such as "words": a prefix tells them apart.

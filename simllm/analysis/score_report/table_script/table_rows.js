@@ -18,11 +18,12 @@ function tableRow(pair) {
   const reference = wordsOf(pair.reference);
   const candidates = pair.candidates.flatMap((text, i) => [
     ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
-    marked(text, reference, pair.cut, causesOf(pair, several ? data.systems[i] : undefined)),
+    marked(text, reference, pair.cut || !data.hasReferences, causesOf(pair, several ? data.systems[i] : undefined)),
   ]);
   cell("candidate", "text", ...candidates);
   const inCandidates = wordsOf(pair.candidates.join(" "));
-  cell("reference", "text", marked(pair.reference, inCandidates, pair.cut, causesOf(pair)));
+  if (data.hasReferences) cell("reference", "text", marked(pair.reference, inCandidates, pair.cut, causesOf(pair)));
+  if (hasCode) cell("code", "text", codeBlock(pair.code));
   cell("note", pair.empty || isChanged(pair) ? "text note" : "text soft", notes(pair));
   return row;
 }
