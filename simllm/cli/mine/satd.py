@@ -26,9 +26,8 @@ from simllm.llm.records import ReplyRecord
 from simllm.llm.session import Session
 
 if TYPE_CHECKING:
-    from simllm.code.satd_mining.existing_items import ExistingItems
     from simllm.code.satd_mining.judge import Judge, Prompts
-    from simllm.code.satd_mining.mining import SatdMining
+    from simllm.code.satd_mining.mining import ExistingItems, SatdMining
     from simllm.code.satd_mining.selection import Funnel
 
 FORMATS = ("text", "json")
@@ -175,8 +174,7 @@ def _source(options: Options, target: Path, held: contextlib.ExitStack) -> SatdM
     """Open what the items come from, and lock the output."""
     from simllm.code.languages.language import find_language
     from simllm.code.satd_mining.comments import WORDS, DebtWords
-    from simllm.code.satd_mining.existing_items import ExistingItems
-    from simllm.code.satd_mining.mining import SatdMining, SearchOptions, find_repositories
+    from simllm.code.satd_mining.mining import ExistingItems, SatdMining, SearchOptions, find_repositories
 
     words = DebtWords(_list(options.words) or WORDS)
     languages = _list(options.language)
