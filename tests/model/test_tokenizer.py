@@ -134,10 +134,10 @@ def changed(tokenizer, folder, change):
 )
 def test_a_harmful_tokenizer_is_refused_at_once(tokenizer, tmp_path, change, message):
     file = changed(tokenizer, tmp_path, change)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(InputError, match=message) as error:
         Tokenizer.load(file)
-    assert time.monotonic() - start < 3
+    assert time.process_time() - start < 3
     assert str(error.value).startswith(f"{file}: ")
     assert "\n" not in str(error.value)
 
