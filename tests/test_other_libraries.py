@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-from trl import GRPOConfig, GRPOTrainer
 
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
@@ -58,6 +57,8 @@ def test_threads_share_one_reward_function(metric, comments):
 
 @pytest.mark.filterwarnings("ignore")
 def test_trl_trains_with_the_reward_function(metric, model_folder, tmp_path):
+    from trl import GRPOConfig, GRPOTrainer  # here, because each process of the tests imports all test files
+
     tokenizer = PreTrainedTokenizerFast.from_pretrained(model_folder)
     torch.manual_seed(0)
     policy = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_positions=64, n_embd=16, n_layer=1, n_head=2))

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from simllm.evaluation import metamorphic
 from simllm.evaluation.metamorphic.regression import regress_on_counts
@@ -34,6 +33,8 @@ def harmful(n=40, draws=10):
 
 
 def test_coefficients_equal_a_logistic_regression_of_single_draws(tmp_path):
+    import statsmodels.api as sm  # here, because each process of the tests imports all test files
+
     rows = harmful()
     found = regress_on_counts(write(tmp_path, rows), "")
     by_rules = {one.rules: one for one in found.factors}
