@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from rensa import RMinHash
 
 
 def words(text: str) -> list[str]:
@@ -39,6 +38,9 @@ def signature(text: str) -> NDArray[np.uint8]:
 
     `mean(s == t)` of two signatures estimates the Jaccard similarity of the two sets.
     """
+    # Not at the top: training on a built corpus needs the hashes of this module, but no signatures.
+    from rensa import RMinHash
+
     split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
     sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
     # Only the lowest byte of each MinHash value is kept, to save memory.

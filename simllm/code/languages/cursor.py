@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
-NodePath = Sequence[Node]  # the nodes from the root of a syntax tree down to some node, both included
+NodePath = Sequence["Node"]  # the nodes from the root of a syntax tree down to some node, both included
 
 
 class TreeCursor:

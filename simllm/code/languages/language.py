@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
-
-from tree_sitter import Language as Grammar
-from tree_sitter import Node, Parser
+from typing import TYPE_CHECKING
 
 from simllm.code.languages.cursor import NodePath, TreeCursor
 from simllm.errors import InputError
+
+# Only at the first parse: training on a built corpus, too, imports this module, and parses nothing.
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Node, Parser
 
 
 def text(node: Node) -> str:
@@ -53,6 +56,8 @@ _CHUNK = 1 << 12  # bytes that the parser reads at once
 @cache
 def load_grammar(module: str, function: str) -> Grammar:
     """Load a tree-sitter grammar from a function of a module such as "tree_sitter_go"."""
+    from tree_sitter import Language as Grammar
+
     return Grammar(getattr(import_module(module), function)())
 
 
@@ -61,6 +66,8 @@ def _best_parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
 
     TimeoutError after `LONGEST_PARSE` seconds of processor time for one grammar.
     """
+    from tree_sitter import Parser
+
     roots = []
     for grammar in grammars:
         roots.append(_parse(Parser(load_grammar(*grammar)), code))

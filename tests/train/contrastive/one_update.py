@@ -40,8 +40,8 @@ def sources(folder, comments, model_folder):
     (folder / "model" / "config.json").write_text(json.dumps(config))
 
 
-def settings(folder, *more):
-    """Return a configuration of the contrastive stage with every kind of training data."""
+def overrides(folder):
+    """Return overrides of `configs/contrastive.yaml`: every kind of training data, of the folder."""
     positives = (
         f"[{{source: {folder}/train.txt, share: 3, fields: [], word_dropout: 0.2}}, "
         f"{{source: {folder}/train.txt, share: 3, fields: [], rewording: true, hard_negatives: 2}}, "
@@ -50,17 +50,24 @@ def settings(folder, *more):
     fields = "fields: [reference, candidate, rating]"
     rated = f"[{{sources: [{folder}/rated.jsonl], {fields}, pairs: 9, weight: 0.1}}]"
     overlap = f"{{source: {folder}/pairs.jsonl, fields: [a, b], pairs: 7, weight: 0.5}}"
-    overrides = [f"model={folder}/model", f"positives={positives}", f"rated={rated}", f"overlap={overlap}"]
-    overrides += [
+    return [
+        f"model={folder}/model",
+        f"positives={positives}",
+        f"rated={rated}",
+        f"overlap={overlap}",
         f"dev=[{folder}/rated.jsonl]",
         f"dev_comments={folder}/train.txt",
         "exclude=[]",
         "pairs=24",
         "chunk_tokens=200",
         "precision=fp32",
-        "out=none",
     ]
-    return load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [*overrides, *more])
+
+
+def settings(folder, *more):
+    """Return a configuration of the contrastive stage with every kind of training data."""
+    values = [*overrides(folder), "out=none", *more]
+    return load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", values)
 
 
 def without_dropout(update_folder, folder):
