@@ -222,8 +222,9 @@ class SimLLM:
         pairs = zip(candidates, references, strict=True)
         # The metric's own signature does not know the frequencies that were counted in these references.
         no_scores = replace(self.no_scores, signature=self._signature(frequencies))
-        # Larger chunks than those of a stream: more equal texts are found, and batches need less padding.
-        parts = self._scored(pairs, frequencies, 50_000)
+        # Larger chunks than those of a stream: more equal texts are found, and batches need less padding. But
+        # a GPU would wait for the tokens of all pairs, if they were one chunk.
+        parts = self._scored(pairs, frequencies, 10_000)
         scores = concatenate((part for _, part in parts), no_scores)
         scores = replace(scores, warnings=self.warnings_about(scores))
         for message in scores.warnings:

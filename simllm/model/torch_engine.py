@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import chain
 from multiprocessing import parent_process
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
@@ -73,10 +74,11 @@ CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a
 
 def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Pad the token ids of B texts to the longest: (B, L) token ids, and their (B, L) mask."""
-    lengths = torch.tensor([len(text) for text in ids])
-    longest = int(lengths.max())
-    tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word
+    lengths = np.array([len(text) for text in ids])
+    mask = np.arange(lengths.max()) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word
+    tokens = np.full(mask.shape, PAD_ID)
+    tokens[mask] = np.fromiter(chain.from_iterable(ids), np.int64, lengths.sum())
+    return torch.from_numpy(tokens), torch.from_numpy(mask)
 
 
 # In float32, long rows would need too much memory.
@@ -284,9 +286,7 @@ class TorchEngine:
         return EncodedTexts(self, self(tokens, mask, layers), mask)
 
     @torch.inference_mode()
-    def logits(
-        self, first: Sequence[list[Tensor]], second: Sequence[list[Tensor]], cosines: Floats
-    ) -> Floats:
+    def logits(self, first: Sequence[list[Rows]], second: Sequence[list[Rows]], cosines: Floats) -> Floats:
         """Run the meaning head on the vectors of n pairs of texts, window by window: (n, 1 or 2) logits."""
         assert self.meaning_head
         a, a_mask = _padded(first)
@@ -320,16 +320,44 @@ class EncodedTexts:
         return [row[:length] for row, length in zip(whole, lengths, strict=True)]
 
     @torch.inference_mode()
-    def projected(self) -> list[Tensor]:
+    def projected(self) -> list[Rows]:
         """Compute each text's (tokens, W) vectors with the first layer of the meaning head."""
         assert self.engine.meaning_head
         whole, lengths = self.engine.meaning_head.project(self.hidden), self.mask.sum(1).tolist()
-        return [row[:length] for row, length in zip(whole, lengths, strict=True)]
+        flat, longest = whole.flatten(0, 1), whole.shape[1]
+        return [Rows(flat, i * longest, length) for i, length in enumerate(lengths)]
 
 
-def _padded(texts: Sequence[list[Tensor]]) -> tuple[Tensor, Tensor]:
-    """Join the (tokens, W) windows of B texts and pad them to (B, L, W); return the (B, L) mask, too."""
-    joined = [torch.cat(windows) for windows in texts]
-    padded = pad_sequence(joined, batch_first=True)
-    lengths = torch.tensor([len(text) for text in joined], device=padded.device)
-    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The (tokens, W) vectors of a text: rows of a tensor with the vectors of many texts."""
+
+    source: Tensor
+    first: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def _padded(texts: Sequence[list[Rows]]) -> tuple[Tensor, Tensor]:
+    """Join the windows of B texts and pad them to (B, L, W); return the (B, L) mask, too."""
+    # All rows of a tensor are copied at once: on a GPU, a copy for each text would take longer than the head.
+    lengths = np.array([sum(map(len, windows)) for windows in texts])
+    longest = int(lengths.max())
+    parts: dict[int, tuple[Tensor, list[tuple[int, int, int]]]] = {}  # first row, place and length, by tensor
+    for i, windows in enumerate(texts):
+        place = i * longest
+        for rows in windows:
+            parts.setdefault(id(rows.source), (rows.source, []))[1].append((rows.first, place, rows.length))
+            place += rows.length
+    some = texts[0][0].source
+    padded = some.new_zeros(len(texts) * longest, some.shape[1])
+    for source, copies in parts.values():
+        first, places, counts = np.array(copies).T
+        inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        indices = np.stack([np.repeat(first, counts) + inside, np.repeat(places, counts) + inside])
+        taken, put = torch.from_numpy(indices).to(some.device)
+        padded.index_copy_(0, put, source.index_select(0, taken))
+    mask = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(some.device)
+    return padded.unflatten(0, (len(texts), longest)), mask

@@ -273,20 +273,23 @@ def run_encoder(
 _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
 
 
-def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
-    """Split n pairs, given as the windows of their texts, into groups of at most 16,384 tokens.
+def split_pairs(
+    candidates: list[Windows], references: list[Windows], batch_tokens: int = 0
+) -> Iterator[list[int]]:
+    """Split n pairs, given as the windows of their texts, into groups of at most 16,384 tokens, or one batch.
 
     Each group is a list of indices. A pair with more tokens is a group of its own.
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []
-    space = _TOKENS
+    # A GPU is faster with large batches, and has room for their states.
+    space = largest = max(_TOKENS, batch_tokens)
     # Pairs with equal references become neighbours, and usually share a group, which encodes the reference
     # once.
     for i in sorted(range(len(sizes)), key=lambda i: (sum(map(len, references[i])), references[i])):
         if part and sizes[i] > space:
             yield part
-            part, space = [], _TOKENS
+            part, space = [], largest
         part.append(i)
         space -= sizes[i]
     if part:
@@ -391,7 +394,7 @@ class MeaningScorer:
         graded_too = is_graded(self.engine)
         scores, same, graded = np.zeros(n), np.zeros(n), np.zeros(n)
         comparisons: dict[int, Comparison] = {}
-        for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
+        for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:], self.engine.batch_tokens):
             part = texts.of_pairs(pairs)
             read = run_encoder(self.engine, part, self._reduce)
             embeddings = {ids: row for ids, (row, _, _) in read.items()}

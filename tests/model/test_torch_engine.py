@@ -7,11 +7,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from simllm import InputError, SimLLM
 from simllm.model import saved_model, torch_engine
 from simllm.model.network import attention
-from simllm.model.torch_engine import fast_attention, short_softmax
+from simllm.model.torch_engine import Rows, fast_attention, short_softmax
 from tests.conftest import ROOT
 
 
@@ -196,3 +197,20 @@ assert (metrics[0].score(*texts).values == exact.score(*texts).values).all()
 """
     command = [sys.executable, "-W", "default", "-c", code]
     subprocess.run(command, env=os.environ | EMULATED, check=True, timeout=120)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_windows_of_several_batches_are_joined_and_padded(dtype):
+    random = np.random.default_rng(0)
+    sources = [torch.randn(40, 3).to(dtype) for _ in range(3)]
+
+    def window():
+        first, length = random.integers(30), random.integers(1, 10)
+        return Rows(sources[random.integers(3)], int(first), int(length))
+
+    texts = [[window() for _ in range(random.integers(1, 4))] for _ in range(20)]
+    joined = [torch.cat([w.source[w.first : w.first + w.length] for w in windows]) for windows in texts]
+    padded, mask = torch_engine._padded(texts)
+    assert torch.equal(padded, nn.utils.rnn.pad_sequence(joined, batch_first=True))
+    assert mask.sum(1).tolist() == [len(text) for text in joined]
+    assert torch.equal(mask, mask.sort(1, descending=True)[0])  # the padding comes last
