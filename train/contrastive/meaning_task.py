@@ -157,7 +157,7 @@ def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     last: Any = model.encoder.layers[-1]
     shift = torch.from_numpy(embeddings.mean(axis=0))
     # Because mean pooling is linear, it is enough to change the bias of the last layer norm.
-    last.norm.bias.data -= shift
+    last.norm.bias.data -= shift.to(last.norm.bias.device)
     if model.head:
         # The meaning head takes the shifted vectors as inputs. Its own bias undoes the shift, so that its
         # results stay the same.
