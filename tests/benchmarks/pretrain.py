@@ -6,7 +6,7 @@
 Every figure is measured on this machine, in this run. Only tokens of texts count: not padding, and not the
 placeholders of predicted tokens (slots). MFU is the model FLOPs of `train.pretrain.task.training_flops` per
 second, over the device's peak (`train.runtime.gradients.peak_flops`). simllm and the baseline take turns;
-each turn is a whole update of about the same number of tokens.
+each turn is a whole update of about the same number of tokens. An input of the baseline is one text, padded.
 """
 
 import argparse

@@ -85,7 +85,7 @@ def test_scoring_job_writes_a_table_for_each_file(cluster, tmp_path):
 
 def test_acceptance_job_writes_the_figures_of_a_node(cluster, tmp_path):
     """Without a real GPU, the checks run in their reduced form."""
-    job = cluster.submit("slurm/gpu_acceptance.sbatch", "--only", "encoder", "--json", tmp_path / "gpu.json")
+    job = cluster.submit("slurm/gpu_acceptance.sbatch", "--parts", "encoder", "--json", tmp_path / "gpu.json")
     cluster.finish(job)
     assert cluster.output(job).endswith("all checks passed in the reduced form, without a GPU\n")
     assert json.loads((tmp_path / "gpu.json").read_text())["failed"] == []
