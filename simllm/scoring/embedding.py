@@ -59,7 +59,8 @@ class Tokenized:
     def of_pairs(self, pairs: Sequence[int]) -> Tokenized:
         """Return the texts of some of n pairs: their candidates, then their references."""
         indices = [*pairs, *(len(self.inputs) // 2 + i for i in pairs)]
-        divided = {k: self.divided[i] for k, i in enumerate(indices) if i in self.divided}
+        kept = enumerate(indices) if self.divided else ()
+        divided = {k: self.divided[i] for k, i in kept if i in self.divided}
         return Tokenized([self.inputs[i] for i in indices], divided=divided)
 
     @classmethod

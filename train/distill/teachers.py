@@ -264,6 +264,9 @@ def identity(folder: Path) -> str:
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
     """Collect the (n, D) float32 embeddings of the texts `numbers` from the arrays of `embed_all`."""
-    return torch.from_numpy(
-        np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
-    )
+    rows = np.empty((len(numbers), shards[0].shape[1]), np.float32)
+    owner = numbers // SHARD
+    for shard in np.unique(owner):
+        own = owner == shard
+        rows[own] = shards[shard][numbers[own] % SHARD]
+    return torch.from_numpy(rows)
