@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simllm.analysis.frameworks import assert_same_meaning as assert_same_meaning
     from simllm.errors import InputError as InputError
     from simllm.metric import SimLLM as SimLLM
     from simllm.scoring.scores import Scores as Scores
@@ -23,9 +24,10 @@ _MODULES = {
     "InputError": "simllm.errors",
     "Scores": "simllm.scoring.scores",
     "SimLLM": "simllm.metric",
+    "assert_same_meaning": "simllm.analysis.frameworks",
     "clean": "simllm.text_cleaning",
 }
-__all__ = ["InputError", "Scores", "SimLLM", "clean"]
+__all__ = ["InputError", "Scores", "SimLLM", "assert_same_meaning", "clean"]
 
 
 def __getattr__(name: str) -> Any:

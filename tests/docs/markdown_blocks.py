@@ -5,7 +5,7 @@ A comment on the line above a block gives its options:
     <!-- block: slow -->                       is run only with the slow tests
     <!-- block: exit 2 -->                     must exit with this status
     <!-- block: needs bwrap -->                is not run without bubblewrap, unless REQUIRE_BWRAP=1
-    <!-- block: needs libclang -->            is not run without the package libclang
+    <!-- block: needs mteb -->                 is not run without this package
     <!-- block: not run, needs SLURM -->       is not run; its commands are parsed
 
 The `text` block right after a block is its expected output. A line `…` in it matches any lines.
@@ -79,13 +79,10 @@ class Block:
         return "slow" in self.notes
 
     @property
-    def lacks_bwrap(self):
-        required = os.environ.get("REQUIRE_BWRAP") == "1"
-        return "needs bwrap" in self.notes and not required and shutil.which("bwrap") is None
-
-    @property
-    def lacks_libclang(self):
-        return "needs libclang" in self.notes and importlib.util.find_spec("clang") is None
+    def missing(self):
+        """Return the names of packages and programs that the block needs and this machine lacks."""
+        needed = [note.removeprefix("needs ") for note in self.notes if note.startswith("needs ")]
+        return [name for name in needed if not _is_there(name)]
 
     @property
     def run(self):
@@ -97,6 +94,12 @@ class Block:
 
     def __str__(self):
         return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def _is_there(name):
+    if name == "bwrap":
+        return os.environ.get("REQUIRE_BWRAP") == "1" or shutil.which("bwrap") is not None
+    return importlib.util.find_spec({"libclang": "clang"}.get(name, name)) is not None
 
 
 def blocks(page):

@@ -22,7 +22,7 @@ def check(found, folder, lane):
             for command in commands(block.code):
                 if lane == "slow" or "tests.benchmarks" not in command:  # these pages import much
                     parse(command)
-        elif (lane == "slow" or not block.slow) and not (block.lacks_bwrap or block.lacks_libclang):
+        elif (lane == "slow" or not block.slow) and not block.missing:
             printed = session.run(block)
             if block.expected is not None:
                 assert same(block.expected, printed), (
@@ -43,7 +43,7 @@ def test_slow_blocks(page, tmp_path):
 
 
 def test_blocks_that_are_not_run_give_a_reason():
-    known = ("slow", "needs bwrap", "needs libclang")
+    known = ("slow", *(f"needs {name}" for name in ("bwrap", "evaluate", "libclang", "torchmetrics")))
     for found in FOUND.values():
         for block in found:
             for note in block.notes:
