@@ -475,6 +475,7 @@ def _killed_at_end(process):
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # it may not yet have a group of its own
         process.join()
 
 

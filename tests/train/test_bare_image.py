@@ -14,6 +14,7 @@ from tests.train.training_processes import log, pretraining
 SHORT = ("updates=2", "warmup_updates=1", "evaluate_every=2")
 
 
+@pytest.mark.slow
 def test_commands_start():
     stages = ("pretrain", "pretrain.masked", "distill", "contrastive", "adapt", "corpus", "release")
     done = run_without(ABSENT, *((f"train.{stage}", "--help") for stage in stages))
