@@ -5,9 +5,9 @@
 
 Each client keeps a connection and sends one pair after another, each in a request of its own. All texts of a
 run differ, so that nothing is scored once for two clients. The same pairs are also scored by one call of the
-class, before and after, to show what HTTP and small batches cost. At the end, the server gets SIGTERM while
-the most clients send; `lost` counts requests that were sent but not answered. Clients and server share the
-processors.
+class, before and after, to show what HTTP and small batches cost; processor time compares them on a busy
+machine, too. At the end, the server gets SIGTERM while the most clients send; `lost` counts requests that were
+sent but not answered. Clients and server share the processors.
 """
 
 import argparse
@@ -76,13 +76,14 @@ class Load:
         await asyncio.gather(*tasks)
 
 
-def batches(port):
-    """Return the numbers of pairs and of batches that a server has scored."""
+FIGURES = ("simllm_batch_pairs_sum", "simllm_batch_pairs_count", "process_cpu_seconds_total")
+
+
+def figures(port):
+    """Return the pairs and the batches that a server has scored, and its seconds of processor time."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
-    return [
-        float(re.search(rf"^simllm_batch_pairs_{name} (\S+)", text, re.M)[1]) for name in ("sum", "count")
-    ]
+    return [float(re.search(rf"^{name} (\S+)", text, re.M)[1]) for name in FIGURES]
 
 
 def percentile(values, share):
@@ -116,28 +117,29 @@ def main():
     metric, alone = SimLLM(options.model), []
 
     def score_directly():
-        started = time.perf_counter()
+        started = time.process_time()
         metric.score(candidates[:500], references[:500])
-        alone.append(500 / (time.perf_counter() - started))
+        alone.append(500 / (time.process_time() - started))
 
     metric.score(candidates[:64], references[:64])
     score_directly()
     process, port = start(options.model)
     found, first = {}, 0
     for clients in options.clients:
-        load, before = Load(port, bodies[first:]), batches(port)
+        load, before = Load(port, bodies[first:]), figures(port)
         started = time.perf_counter()
         asyncio.run(load.run(clients, options.seconds))
         seconds = time.perf_counter() - started
         assert not load.lost, load.lost[:3]
         first += len(load.seconds)
         assert first < len(bodies), "more pairs are needed"
-        scored, count = (b - a for a, b in zip(before, batches(port), strict=True))
+        scored, count, used = (b - a for a, b in zip(before, figures(port), strict=True))
         found[str(clients)] = {
             "pairs_per_second": round(len(load.seconds) / seconds, 1),
             "p50_ms": round(1000 * statistics.median(load.seconds), 1),
             "p99_ms": round(1000 * percentile(load.seconds, 0.99), 1),
             "pairs_in_a_batch": round(scored / count, 1),
+            "pairs_per_processor_second": round(scored / used, 1),
             "requests": len(load.seconds),
         }
         print(f"{clients:>4} clients: {found[str(clients)]}", flush=True)
@@ -148,9 +150,9 @@ def main():
     print(f"SIGTERM: {ended}")
     score_directly()
     direct = round(max(alone), 1)
-    print(f"one call of the class: {direct} pairs/s; load of the machine {os.getloadavg()[1]:.1f}")
+    print(f"one call of the class: {direct} pairs a second of processor time; load {os.getloadavg()[1]:.1f}")
     if options.json:
-        machine.write(options.json, clients=found, sigterm=ended, class_pairs_per_second=direct,
+        machine.write(options.json, clients=found, sigterm=ended, class_pairs_per_processor_second=direct,
                       mean_words=round(statistics.mean(len(t.split()) for t in candidates + references), 1),
                       load_average=round(os.getloadavg()[1], 1), signature=metric.signature)  # fmt: skip
 

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -128,6 +129,9 @@ def test_a_long_request_is_answered_after_sigterm_and_a_second_signal_ends_at_on
             body = json.dumps({"pairs": pairs}).encode()
             head = f"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            # The server answers others while it scores.
+            assert request(port, "GET", "/health")[0] == 200
+            assert not select.select([client], [], [], 0)[0]
             process.send_signal(signals[0])
             assert "stopping" in [process.stderr.readline(), process.stderr.readline()][1]
             if len(signals) == 1:

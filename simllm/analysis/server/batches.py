@@ -158,18 +158,20 @@ class Batcher:
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._queue or self._ended)
-                taken, left, pairs = list[_Job](), deque[_Job](), 0
-                for job in self._queue:
+                taken, left, pairs = list[_Job](), list[_Job](), 0
+                while self._queue and pairs < together:
+                    job = self._queue.popleft()
                     is_like = not taken or job.against == taken[0].against
                     if taken and not (is_like and pairs + len(job.examples) <= together):
                         left.append(job)
+                        continue
+                    self._count(-len(job.examples))
                     # False if nobody waits for the result any more.
-                    elif job.result.set_running_or_notify_cancel():
+                    if job.result.set_running_or_notify_cancel():
                         taken.append(job)
                         pairs += len(job.examples)
-                self._queue = left
-                self._count(sum(len(job.examples) for job in left) - self._waiting)
-                if taken or self._ended:
+                self._queue.extendleft(reversed(left))
+                if taken or (self._ended and not self._queue):
                     return taken
 
     def _score(self, metric: SimLLM, jobs: Sequence[_Job]) -> None:

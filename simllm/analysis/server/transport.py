@@ -201,6 +201,8 @@ def serve(app: ASGIApp, batcher: Batcher, listener: socket.socket, say: Callable
         log_level="error",
         access_log=False,
         server_header=False,
+        # Longer than the 60 seconds for which balancers keep idle connections and may use them again.
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=math.ceil(batcher.limits.timeout) + 5,
     )
     server = _Server(config, batcher, say)
