@@ -6,8 +6,8 @@
 Each client keeps a connection and sends one pair after another, each in a request of its own. All texts of a
 run differ, so that nothing is scored once for two clients. The same pairs are also scored by one call of the
 class, before and after, to show what HTTP and small batches cost; processor time compares them on a busy
-machine, too. At the end, the server gets SIGTERM while the most clients send; `lost` counts requests that were
-sent but not answered. Clients and server share the processors.
+machine, too. At the end, the server gets SIGTERM while the most clients send; `lost` counts requests that
+were sent but not answered. Clients and server share the processors.
 """
 
 import argparse
