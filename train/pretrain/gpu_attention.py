@@ -26,10 +26,10 @@ from train.pretrain.permutation import PermutedBatch
 
 BLOCK_SIZE = 64  # rows and columns of a tile
 WARPS = 4  # of a program
-# Tiles of the next columns that are loaded beforehand, and the present ones; by bytes of a number. More would
-# not fit into the shared memory of some GPUs.
-STAGES = {2: 2, 4: 1}
-_LOG2_E = 1.4426950408889634
+# With 2 stages, a program loads the next tile while it computes; for float32, the shared memory of some GPUs
+# is too small.
+STAGES = {2: 2, 4: 1}  # by bytes of a number
+_LOG2_E, _LN_2 = 1.4426950408889634, tl.constexpr(0.6931471805599453)
 _HIDDEN = tl.constexpr(-1e30)  # logit of a column that a row does not see; -inf - -inf would be NaN
 
 
@@ -65,16 +65,18 @@ def fused_attention(
 
 
 def _visibility(batch: PermutedBatch, longest: int) -> tuple[Tensor, ...]:
-    """Compute the (T,) numbers of the rows, the (C,) bounds of the columns' intervals, and ranges of tiles.
+    """Compute which rows see which columns: a row sees the columns whose intervals hold its number.
 
-    The ranges are (tiles, 2), the columns of each tile of rows, and (tiles, 4), the rows of each tile of
-    columns, in the content stream and in the query stream.
+    Returns the (T,) numbers of the rows, the (C,) starts and widths of the intervals, and the ranges of
+    columns of each tile of rows (tiles, 2), and of rows of each tile of columns, in both streams (tiles, 4).
     """
     texts, turns = batch.texts, batch.prediction_turns
     of_columns, of_queries = texts[: len(turns)].contiguous(), texts[len(turns) :].contiguous()
     numbers = texts * longest + batch.visible_originals
-    opens = of_columns * longest + turns.clamp(min=0)
-    closes = of_columns * longest + torch.where(turns < 0, -turns, longest)
+    starts = of_columns * longest + turns.clamp(min=0)
+    widths = torch.where(turns < 0, -turns, longest - turns.clamp(min=0))
+    # The last tile reaches beyond the last column; nothing sees a column with the width 0.
+    starts, widths = F.pad(starts, (0, BLOCK_SIZE)), F.pad(widths, (0, BLOCK_SIZE))
 
     def ranges(of_tiles: Tensor, others: Tensor) -> Tensor:
         """Find the range of `others` that belong to the texts of each tile; both ascend."""
@@ -86,7 +88,7 @@ def _visibility(batch: PermutedBatch, longest: int) -> tuple[Tensor, ...]:
 
     of_rows = ranges(texts, of_columns)
     rows, queries = ranges(of_columns, of_columns), ranges(of_columns, of_queries) + len(turns)
-    return numbers, opens, closes, of_rows, torch.cat([rows, queries], 1)
+    return numbers, starts, widths, of_rows, torch.cat([rows, queries], 1)
 
 
 def _bounds(batch: PermutedBatch, distances: Tensor, longest: int) -> Tensor:
@@ -98,10 +100,12 @@ def _bounds(batch: PermutedBatch, distances: Tensor, longest: int) -> Tensor:
 
 
 @triton.jit
-def _logits(scores, bias, row_positions, row_numbers, column_positions, opens, closes):
+def _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count):
     """Add the bias to a tile of scores, and hide columns; all arguments have the axes of the tile."""
     scores += tl.load(bias + (column_positions - row_positions))
-    return tl.where((opens <= row_numbers) & (row_numbers < closes), scores, _HIDDEN)
+    # Without a sign, a number below the interval's start becomes a large one: one comparison is enough.
+    within = (row_numbers - lowest).to(tl.uint32, bitcast=True) < count.to(tl.uint32, bitcast=True)
+    return tl.where(within, scores, _HIDDEN)
 
 
 @triton.jit
@@ -114,7 +118,7 @@ def _kept(seed, rows, columns, head, rate):
 
 @triton.jit
 def _forward(
-    q, k, v, bias, positions, numbers, opens, closes, ranges, seed, out, lse, scale, rate, longest, heads,
+    q, k, v, bias, positions, numbers, starts, widths, ranges, seed, out, lse, scale, rate, longest, heads,
     D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Compute the output of a tile of rows of one head, and the logarithms of the rows' denominators."""
@@ -129,14 +133,14 @@ def _forward(
     total = tl.zeros((BLOCK,), tl.float32)
     mixed = tl.zeros((BLOCK, D), tl.float32)
     for start in range(begin, end, BLOCK):
-        # The first column of a tile is that of a text, whatever its number; after the last one, it repeats.
         columns = start + tl.arange(0, BLOCK)
-        inside, columns = columns < end, tl.minimum(columns, end - 1)
-        at_columns = (columns * heads + head)[:, None] * D + d
-        opened = tl.where(inside, tl.load(opens + columns), 2147483647)[None, :]
-        closed, column_positions = tl.load(closes + columns)[None, :], tl.load(positions + columns)[None, :]
-        scores = tl.dot(queries, tl.trans(tl.load(k + at_columns)), input_precision=PRECISION) * scale
-        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, opened, closed)
+        # After the range's end, columns of other texts or of `_visibility` follow; the tile's rows see none.
+        lowest, count = tl.load(starts + columns)[None, :], tl.load(widths + columns)[None, :]
+        column_positions = tl.load(positions + columns)[None, :]
+        at_columns = (tl.minimum(columns, end - 1) * heads + head)[:, None] * D + d
+        keys = tl.load(k + at_columns)
+        scores = tl.dot(queries, tl.trans(keys), input_precision=PRECISION) * scale
+        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
         larger = tl.maximum(largest, tl.max(logits, 1))
         weights, shrink = tl.exp2(logits - larger[:, None]), tl.exp2(largest - larger)
         total, largest = total * shrink + tl.sum(weights, 1), larger
@@ -151,7 +155,7 @@ def _forward(
 
 @triton.jit
 def _backward_rows(
-    q, k, v, bias, positions, numbers, opens, closes, ranges, bounds, seed, out, lse, to_out,
+    q, k, v, bias, positions, numbers, starts, widths, ranges, bounds, seed, out, lse, to_out,
     to_q, to_bias, deltas, scale, rate, longest, heads,
     D: tl.constexpr, BLOCK: tl.constexpr, STEPS: tl.constexpr, PRECISION: tl.constexpr,
     DROPOUT: tl.constexpr,
@@ -175,13 +179,14 @@ def _backward_rows(
     to_queries = tl.zeros((BLOCK, D), tl.float32)
     for start in range(begin, end, BLOCK):
         columns = start + tl.arange(0, BLOCK)
-        inside, columns = columns < end, tl.minimum(columns, end - 1)
-        at_columns = (columns * heads + head)[:, None] * D + d
-        opened = tl.where(inside, tl.load(opens + columns), 2147483647)[None, :]
-        closed, column_positions = tl.load(closes + columns)[None, :], tl.load(positions + columns)[None, :]
-        keys, values = tl.load(k + at_columns), tl.load(v + at_columns)
+        # After the range's end, columns of other texts or of `_visibility` follow; the tile's rows see none.
+        lowest, count = tl.load(starts + columns)[None, :], tl.load(widths + columns)[None, :]
+        column_positions = tl.load(positions + columns)[None, :]
+        at_columns = (tl.minimum(columns, end - 1) * heads + head)[:, None] * D + d
+        keys = tl.load(k + at_columns)
+        values = tl.load(v + at_columns)
         scores = tl.dot(queries, tl.trans(keys), input_precision=PRECISION) * scale
-        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, opened, closed)
+        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
         to_weights = tl.dot(gradients, tl.trans(values), input_precision=PRECISION)
         if DROPOUT:
             to_weights *= _kept(seed, rows[:, None], columns[None, :], head, rate)
@@ -190,13 +195,13 @@ def _backward_rows(
         # A row's sums at the bounds in this tile: nothing before its first column, all beyond its last one.
         running, last = tl.cumsum(to_logits, 1), tl.minimum(row_bounds - start, BLOCK) - 1
         sums += tl.where(last >= 0, tl.gather(running, tl.maximum(last, 0), 1), 0.0)
-    tl.store(to_q + at_rows, (to_queries * (scale * 0.6931471805599453)).to(to_q.dtype.element_ty))
+    tl.store(to_q + at_rows, (to_queries * (scale * _LN_2)).to(to_q.dtype.element_ty))
     tl.store(to_bias + (tile * heads + head) * STEPS + steps, tl.sum(sums, 0))
 
 
 @triton.jit
 def _backward_columns(
-    q, k, v, bias, positions, numbers, opens, closes, ranges, seed, lse, to_out, deltas, to_k, to_v,
+    q, k, v, bias, positions, numbers, starts, widths, ranges, seed, lse, to_out, deltas, to_k, to_v,
     scale, rate, longest, heads,
     D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
@@ -207,7 +212,7 @@ def _backward_columns(
     at_columns = (columns * heads + head)[:, None] * D + d
     keys, values = tl.load(k + at_columns), tl.load(v + at_columns)
     column_positions = tl.load(positions + columns)[:, None]
-    opened, closed = tl.load(opens + columns)[:, None], tl.load(closes + columns)[:, None]
+    lowest, count = tl.load(starts + columns)[:, None], tl.load(widths + columns)[:, None]
     content_begin, content_end = tl.load(ranges + 4 * tile), tl.load(ranges + 4 * tile + 1)
     query_begin, query_end = tl.load(ranges + 4 * tile + 2), tl.load(ranges + 4 * tile + 3)
     of_content = tl.cdiv(content_end - content_begin, BLOCK)
@@ -222,11 +227,11 @@ def _backward_columns(
         inside, rows = rows < end, tl.minimum(rows, end - 1)
         at_rows = (rows * heads + head)[:, None] * D + d
         row_positions = tl.load(positions + rows)[None, :]
-        row_numbers = tl.where(inside, tl.load(numbers + rows), -1)[None, :]
+        row_numbers = tl.where(inside, tl.load(numbers + rows), -1)[None, :]  # -1 sees no column
         queries, gradients = tl.load(q + at_rows), tl.load(to_out + at_rows)
         # The tile is transposed: products of its weights with gradients need no other layout in memory.
         scores = tl.dot(keys, tl.trans(queries), input_precision=PRECISION) * scale
-        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, opened, closed)
+        logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
         weights = tl.exp2(logits - tl.load(lse + rows * heads + head)[None, :])
         to_weights = tl.dot(values, tl.trans(gradients), input_precision=PRECISION)
         kept = weights
@@ -236,7 +241,7 @@ def _backward_columns(
         to_logits = weights * (to_weights - tl.load(deltas + rows * heads + head)[None, :])
         to_values = tl.dot(kept.to(gradients.dtype), gradients, to_values, input_precision=PRECISION)
         to_keys = tl.dot(to_logits.to(queries.dtype), queries, to_keys, input_precision=PRECISION)
-    tl.store(to_k + at_columns, (to_keys * (scale * 0.6931471805599453)).to(to_k.dtype.element_ty))
+    tl.store(to_k + at_columns, (to_keys * (scale * _LN_2)).to(to_k.dtype.element_ty))
     tl.store(to_v + at_columns, to_values.to(to_v.dtype.element_ty))
 
 
@@ -246,11 +251,11 @@ def _attention(
     dropout: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Compute the (T, H, D) outputs and the (T, H) logarithms to base 2 of the softmax's denominators."""
-    positions, numbers, opens, closes, of_rows, _, _, step_of = layout
+    positions, numbers, starts, widths, of_rows, _, _, step_of = layout
     out, lse = q.new_empty(q.shape), q.new_empty(q.shape[:2], dtype=torch.float32)
     _forward[(len(of_rows), q.shape[1])](
         q.contiguous(), k.contiguous(), v.contiguous(), _by_distance(bias, step_of), positions, numbers,
-        opens, closes, of_rows, seed, out, lse, **_settings(q, step_of, scale, dropout),
+        starts, widths, of_rows, seed, out, lse, **_settings(q, step_of, scale, dropout),
     )  # fmt: skip
     return out, lse
 
@@ -262,10 +267,10 @@ def _attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Compute the gradients of q, k, v and the (H, S) bias."""
     q, k, v, to_out = (x.contiguous() for x in (q, k, v, to_out))
-    positions, numbers, opens, closes, of_rows, of_columns, bounds, step_of = layout
+    positions, numbers, starts, widths, of_rows, of_columns, bounds, step_of = layout
     to_q, to_k, to_v, delta = (torch.empty_like(x) for x in (q, k, v, lse))
     sums = bias.new_empty(len(of_rows), *bias.shape)
-    inputs = (q, k, v, _by_distance(bias, step_of), positions, numbers, opens, closes)
+    inputs = (q, k, v, _by_distance(bias, step_of), positions, numbers, starts, widths)
     settings = _settings(q, step_of, scale, dropout)
     _backward_rows[(len(of_rows), q.shape[1])](
         *inputs, of_rows, bounds, seed, out, lse, to_out, to_q, sums, delta, STEPS=bias.shape[1], **settings

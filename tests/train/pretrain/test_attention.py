@@ -1,15 +1,24 @@
 """Attention on CPUs: texts do not see each other, whatever the texts beside them."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 
+from simllm.errors import InputError
 from simllm.model.config import ModelConfig
 from simllm.model.network import Encoder
+from tests.benchmarks.gradient_exchange import random_shards
+from tests.conftest import ROOT
 from train.pretrain.batches import predicted_counts
+from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch, permute_positions
+from train.pretrain.task import PretrainingTask
 from train.runtime.batching import keyed_uniform
+from train.runtime.config import load
+from train.runtime.distributed import World
 
 LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 
@@ -60,3 +69,12 @@ def test_attention_weights_are_dropped_in_training_only(batch):
         assert not torch.allclose(dropping(batch), dropping(batch))
         dropping.eval()
         assert torch.equal(dropping(batch), dropping(batch))
+
+
+def test_pretraining_on_a_gpu_tells_that_triton_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.delitem(sys.modules, "train.pretrain.gpu_attention", raising=False)
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["out=none"])
+    data = random_shards(config.model, texts=100)
+    with pytest.raises(InputError, match="needs the package triton"):
+        PretrainingTask(config, data, data, World(device=torch.device("cuda")))

@@ -188,7 +188,7 @@ def test_one_compilation_without_graph_breaks_serves_all_batches(interpreted):
 
 
 POINTERS = {
-    "*i32": {"positions", "numbers", "opens", "closes", "ranges", "bounds"},
+    "*i32": {"positions", "numbers", "starts", "widths", "ranges", "bounds"},
     "*fp32": {"bias", "lse", "to_bias", "deltas"},
     "*i64": {"seed"},
     "fp32": {"scale", "rate"},
