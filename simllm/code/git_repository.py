@@ -224,6 +224,11 @@ class Repository:
             raise InputError(f"{self.folder}: HEAD points to no commit")
         return self._head
 
+    @property
+    def has_commits(self) -> bool:
+        """Whether HEAD points to a commit: in a new repository it does not."""
+        return bool(self._head)
+
     def ref(self, name: str) -> str:
         """Return the hash that a ref, such as "refs/heads/main", points to; "" if there is no such ref."""
         return resolve_ref(name, self._location, self._packed)

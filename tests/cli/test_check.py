@@ -121,6 +121,22 @@ def test_files_on_the_disk(history):
 
 
 @pytest.mark.slow
+def test_hook_before_the_first_commit(tmp_path):
+    """A hook compares with HEAD, which does not exist yet: all comments are new."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", ".")
+    (tmp_path / "a.py").write_text(NEW)
+    (tmp_path / "b.py").write_text(OLD)
+    for paths in ([], ["a.py", "b.py"]):
+        done = run("check", "--since", "HEAD", *paths, cwd=tmp_path)
+        assert done.stdout == f"a.py:5: wait: {REASON} [unknown-parameter]\n    time: in seconds\n"
+        assert done.returncode == 1
+    assert run("check", "--since", "HEAD", "b.py", cwd=tmp_path).returncode == 0
+    done = run("check", "--since", "HEAD~1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "revision 'HEAD~1': no such commit" in done.stderr
+
+
+@pytest.mark.slow
 def test_fit_of_comment_and_code(tmp_path):
     old = 'def f(items):\n    """Sort the items."""\n    items.sort()\n    return sorted(items)\n'
     new = old.replace("items.sort()", "file.close()").replace("sorted(items)", "network.open()")

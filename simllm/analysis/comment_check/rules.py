@@ -126,11 +126,18 @@ def _unknown_parameters(function: CheckedFunction, documentation: Documentation)
     unknown = [
         claim
         for claim in claims
-        if claim.value not in known and not (function.has_inner and function.mentions(claim.value))
+        if claim.value not in known
+        and not (function.has_inner and function.mentions(claim.value))
+        and not _is_unused(claim.value, _names(function))
     ]
     for claim in unknown:
         hint = f"; `{missing[0]}` is not documented" if len(missing) == len(unknown) == 1 else ""
         yield BrokenClaim("unknown-parameter", claim, f"there is no parameter `{claim.value}`{hint}")
+
+
+def _is_unused(name: str, names: Sequence[str]) -> bool:
+    """Return whether a parameter is called `_` or `_name` because the code does not use it."""
+    return "_" in names or f"_{name}" in names
 
 
 def _gone_parameters(change: _Change) -> Iterator[BrokenClaim]:
@@ -142,7 +149,7 @@ def _gone_parameters(change: _Change) -> Iterator[BrokenClaim]:
     is_open = any(parameter.is_rest or not parameter.name for parameter in change.new.parameters)
     for claim in change.documentation.of_kind("parameter"):
         if claim.value in before and claim.value not in {*after, *change.new.type_parameters}:
-            if is_open and change.new.mentions(claim.value):
+            if (is_open and change.new.mentions(claim.value)) or _is_unused(claim.value, added):
                 continue
             hint = f"; `{added[0]}` is new" if len(added) == 1 else ""
             yield BrokenClaim("unknown-parameter", claim, f"the parameter `{claim.value}` is gone{hint}")
@@ -191,8 +198,10 @@ def _wrong_defaults(function: CheckedFunction, documentation: Documentation) -> 
         said, actual = _literal(found[0][0]), _default(parameter)
         # None often stands for a value that the body chooses.
         if actual is not None and actual[0] != "nothing" and said is not None and said != actual:
-            # 0 stands for false, and "none" for None.
+            # 0 stands for false, and "none" for None; some authors quote all values.
             if {said[0], actual[0]} == {"number", "truth"} or (not said[1] and actual[1] in ("", "none")):
+                continue
+            if said[0] == "text" and _literal(str(said[1])) == actual:
                 continue
             yield BrokenClaim(
                 "changed-default",

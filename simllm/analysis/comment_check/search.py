@@ -64,10 +64,13 @@ class Search:
     def in_range(self, paths: Sequence[Path], start: str, end: str | None) -> Iterator[Case]:
         """Check the functions that changed after revision `start`, up to `end` or to the files on the disk.
 
-        Functions whose comment is new are checked as they are.
+        Functions whose comment is new are checked as they are; these are all before the first commit.
         """
         place = _repository(paths)
         repository, is_bare = open_repository(place), place.folder.resolve() == place.own.resolve()
+        if (start, end) == ("HEAD", None) and not repository.has_commits:
+            yield from self.in_folders(paths)
+            return
         first = find_commit(repository, start)
         last = find_commit(repository, end) if end is not None else repository.head
         on_disk = end is None and not is_bare

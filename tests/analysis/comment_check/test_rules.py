@@ -102,6 +102,8 @@ def test_unknown_parameter(language, code):
         ("cpp", "/** @param b x */ int f(int);"),
         ("ruby", "# @param b x\ndef f(a, *rest)\nend\n"),
         ("go", "package a\n\n// F adds. @param b x\nfunc F(a int) int { return a }\n"),
+        ("python", 'def f(_, a):\n    """:param b: Not used."""\n    return a\n'),
+        ("typescript", "/** @param b x */\nfunction f(_b: number) { return 1; }"),
     ],
 )
 def test_parameters_that_may_exist(language, code):
@@ -119,6 +121,8 @@ def test_parameters_that_may_exist(language, code):
         ("size (int): x. The default 10 if fast, the default 20 else", False),
         ('size (int): "default" : "a"', False),
         ("size (int): x. Defaults to ten.", False),
+        ('size (int): x. Defaults to "20".', False),  # some authors quote all values
+        ('size (int): x. Defaults to "10".', True),
         ("size (int): x. Default version 10.2.1", False),
     ],
 )
