@@ -44,8 +44,8 @@ class CodeInfo:
     Attributes:
         summaries: The hash of the model whose encoder embeds the summaries.
         fits: Shape and calibration of the head, whose probability says whether a summary fits the code.
-        both: The weights of the score against the reference, the score against the code, and `fits` in the
-            score against both.
+        both: The weights, with sum 1, of the score against the reference, the cosine of code and summary, and
+            `fits` in the score against both. The score against the code is the weighted mean of the last two.
         both_fitted_on: Description of the rated summaries to which `both` was fitted; "" if not fitted.
         unsupported: The code does not support a statement whose `fits` is lower: so are 10% of the statements
             of true summaries in the functions on which it was measured.
@@ -59,8 +59,8 @@ class CodeInfo:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.both) != 3:
-            raise InputError(f"both must be three weights, not {len(self.both)}")
+        if len(self.both) != 3 or min(self.both) < 0 or not 0 <= self.both[0] < 1:
+            raise InputError(f"both must be three weights, of which the first is below 1, not {self.both}")
         if not 0 <= self.unsupported <= 1:
             raise InputError(f"unsupported must be a probability, not {self.unsupported}")
 

@@ -1,7 +1,7 @@
 """Scores of summaries against the code that they describe, with or without a reference.
 
-The code is read as words, so that the tokenizer of summaries reads it, too. The score is the cosine between
-the embeddings of code and summary.
+The code is read as words, so that the tokenizer of summaries reads it, too. The score is the weighted mean of
+the cosine between the embeddings of code and summary, and of the probability that the summary fits the code.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class FitScores:
     """The scores of n pairs of code and summary, in input order.
 
     Attributes:
-        values: (n,) cosines of the embeddings of code and summary; 0 where one of the two has no words.
+        values: (n,) scores; 0 where code or summary has no words.
+        cosines: (n,) cosines of the embeddings of code and summary; equal to `values` without `fits`.
         fits: (n,) probabilities that the summary fits the code; None if the model cannot estimate them.
         empty: Number of pairs in which code or summary has no words.
         truncated: Number of codes and summaries that are longer than the model's longest input.
@@ -132,6 +133,7 @@ class FitScores:
     """
 
     values: Floats
+    cosines: Floats
     fits: Floats | None
     empty: int
     truncated: int
@@ -173,7 +175,7 @@ class CodeReader:
     def score(self, pairs: Sequence[CodePair]) -> FitScores:
         """Score n pairs; InputError for a long text if `on_long` is `error`.
 
-        Of a summary with several sentences, the clauses are compared with the code one by one. The score is
+        Of a summary with several sentences, the clauses are compared with the code one by one. The cosine is
         the mean over them, weighted by words, times the length factor of scores against references; `fits` is
         that of the clause that fits worst.
         """
@@ -182,7 +184,7 @@ class CodeReader:
     def score_groups(self, groups: Sequence[Sequence[CodePair]]) -> list[FitScores]:
         """Score several lists of pairs in one run, as `score` does; each list has its own counts."""
         pairs = [pair for group in groups for pair in group]
-        values, empty, long = np.zeros(len(pairs)), np.zeros(len(pairs), bool), np.zeros(len(pairs), int)
+        means, empty, long = np.zeros(len(pairs)), np.zeros(len(pairs), bool), np.zeros(len(pairs), int)
         fits = np.zeros(len(pairs)) if self.model else None
         for start in range(0, len(pairs), _CHUNK):
             part = pairs[start : start + _CHUNK]
@@ -199,8 +201,8 @@ class CodeReader:
             counts[summaries.empty | code.empty[owners]] = 0
             totals = np.bincount(owners, counts, len(part))
             sums = np.bincount(owners, counts * cosines, len(part))
-            means = sums / np.maximum(totals, 1)
-            values[start : start + _CHUNK] = np.where(means > 0, factors * means, means)
+            unpriced = sums / np.maximum(totals, 1)
+            means[start : start + _CHUNK] = np.where(unpriced > 0, factors * unpriced, unpriced)
             if fits is not None and self.model and logits is not None:
                 probabilities = self.model.info.fits.probabilities(logits, cosines)
                 lowest = np.ones(len(part))
@@ -212,19 +214,23 @@ class CodeReader:
         ends = np.cumsum([len(group) for group in groups]).tolist()
         parts = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
         return [
-            self._counted(values[rows], None if fits is None else fits[rows], empty[rows], long[rows])
+            self._counted(means[rows], None if fits is None else fits[rows], empty[rows], long[rows])
             for rows in parts
         ]
 
     def _counted(
-        self, values: Floats, fits: Floats | None, is_empty: NDArray[np.bool_], long: NDArray[np.int_]
+        self, cosines: Floats, fits: Floats | None, is_empty: NDArray[np.bool_], long: NDArray[np.int_]
     ) -> FitScores:
         """Return the scores of n pairs with their counts; `long` has the long texts of each pair: 0 to 2."""
+        values = cosines
+        if self.model and fits is not None:
+            _, *weights = self.model.info.both
+            values = np.average([cosines, fits], axis=0, weights=weights)
         empty, truncated = int(is_empty.sum()), int(long.sum())
         found = about_truncated(2 * len(values), truncated, self.longest, self.on_long)
         if empty:
             found += [f"{empty} of {len(values)} pairs have a code or summary without words; they score 0"]
-        return FitScores(values, fits, empty, truncated, tuple(found))
+        return FitScores(values, cosines, fits, empty, truncated, tuple(found))
 
     def _divide(self, summary: str) -> DividedText:
         """Divide a summary with several sentences into its clauses; others stay whole, with length 0."""
@@ -236,10 +242,8 @@ class CodeReader:
 
     def combine(self, by_reference: Floats, by_code: FitScores) -> Floats:
         """Combine the (n,) scores against references with the scores of the same candidates against code."""
-        if not self.model or by_code.fits is None:
-            return (by_reference + by_code.values) / 2
-        weights = self.model.info.both
-        return weights[0] * by_reference + weights[1] * by_code.values + weights[2] * by_code.fits
+        weight = self.model.info.both[0] if self.model else 0.5
+        return weight * by_reference + (1 - weight) * by_code.values
 
     def _tokenize(self, name: str, numbers: NDArray[np.int_], texts: Sequence[str]) -> Tokenized:
         """Tokenize texts; the name of one that is too long, such as "code 3", has the number of its pair."""

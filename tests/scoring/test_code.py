@@ -11,7 +11,7 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.metrics import registry
 from simllm.metrics.interface import Example, UnavailableError
-from simllm.scoring.code import REFERENCE_WORDS, words
+from simllm.scoring.code import REFERENCE_WORDS, CodePair, words
 from simllm.scoring.sentences import ALLOWANCE
 from tests.conftest import ROOT
 
@@ -89,12 +89,23 @@ def test_long_code_is_cut_and_counted(metric):
 
 def test_clauses_of_a_long_summary_are_compared_one_by_one(metric):
     texts = [FITTING, OTHER, f"{FITTING} {OTHER}", f"{FITTING} {FITTING}"]
-    first, second, mixed, twice = metric.score([Example(text, None, JAVA, "java") for text in texts]).values
+    scores = metric.code_reader.score([CodePair(JAVA, text, "java") for text in texts])
+    first, second, mixed, twice = scores.cosines
     price = (REFERENCE_WORDS + ALLOWANCE) / (12 + ALLOWANCE)  # both have twelve words
     assert mixed == pytest.approx(price * (first + second) / 2, abs=1e-5)
     assert twice == pytest.approx(price * first, abs=1e-5)
+    assert scores.fits[2:] == pytest.approx([scores.fits[:2].min(), scores.fits[0]], abs=1e-5)
     whole = SimLLM(long="whole").score([Example(texts[2], None, JAVA, "java")]).values[0]
-    assert whole != pytest.approx(mixed, abs=1e-3)
+    assert whole != pytest.approx(scores.values[2], abs=1e-3)
+
+
+def test_the_score_is_the_weighted_mean_of_cosine_and_fits(metric):
+    scores = metric.code_reader.score([CodePair(JAVA, text, "java") for text in (FITTING, OTHER)])
+    of_reference, of_cosine, of_fits = metric.code_reader.model.info.both
+    mean = (of_cosine * scores.cosines + of_fits * scores.fits) / (of_cosine + of_fits)
+    assert scores.values == pytest.approx(mean)
+    both = metric.code_reader.combine(np.array([0.5, 0.1]), scores)
+    assert both == pytest.approx(of_reference * np.array([0.5, 0.1]) + (1 - of_reference) * mean)
 
 
 def test_both_lies_between_what_reference_and_code_say(metric):

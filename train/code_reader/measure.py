@@ -3,14 +3,15 @@
     python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
 
 For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
-against the reference, and of both combined. The weights of the combination are fitted to the rated summaries;
-the figure is cross-validated by function. `--release` writes the model, with these weights and all figures.
+against the reference, and of both combined. The weights in the scores against code and against both are
+fitted to the rated summaries; their figures are cross-validated by function. `--release` writes the model,
+with these weights and all figures.
 
 For the functions, it prints how well the true summary is told from that of a sibling and from a changed
-summary (AUC), by the score and by `fits`; and how far the score moves if the code is rewritten, as a share of
-the standard deviation of the scores of all functions. It also prints which `fits` 10% of the statements of
-true summaries lie below, and how many statements about other functions do: below it, a statement counts as
-unsupported by the code.
+summary, by the score and by `fits`: the AUC, and the share of functions whose own summary scores higher. Then
+how far the score moves if the code is rewritten, as a share of the standard deviation of the scores of all
+functions. Last, which `fits` 10% of the statements of true summaries lie below, and how many statements about
+other functions do: below it, a statement counts as unsupported by the code.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from simllm.io import reading
 from simllm.metric import SimLLM
 from simllm.metrics.interface import Example
 from simllm.model import code_model
+from simllm.model.code_model import CodeModel
 from simllm.model.saved_model import MeaningInfo
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
@@ -126,12 +128,18 @@ def score_trials(reader: CodeReader, trials: Sequence[Trial]) -> Scored:
 
 
 def aucs(scored: Scored) -> dict[str, float]:
-    """Compute the AUCs on trials; without a model that reads code, only those of the score."""
-    figures = {}
+    """Compute the AUCs on trials, and the shares of functions whose own summary scores higher (`higher_…`).
+
+    Without a model that reads code, only those of the score.
+    """
+    figures: dict[str, float] = {}
     for name, (true, wrong) in scored.items():
-        figures[f"auc_{name}"] = area_under_roc(true.values, wrong.values)
+        sides = [("", true.values, wrong.values)]
         if true.fits is not None and wrong.fits is not None:
-            figures[f"fits_auc_{name}"] = area_under_roc(true.fits, wrong.fits)
+            sides.append(("fits_", true.fits, wrong.fits))
+        for prefix, right, other in sides:
+            figures[f"{prefix}auc_{name}"] = area_under_roc(right, other)
+            figures[f"{prefix}higher_{name}"] = float((right > other).mean())
     return figures
 
 
@@ -220,20 +228,21 @@ class RatedCode:
         return cls(file.stem, pairs, references, np.array(ratings))
 
     def features(self, metric: SimLLM) -> Floats:
-        """Return (n, 3) scores against the reference and against the code, and `fits` (0 without it)."""
+        """Return (n, 3) scores against the reference, cosines with the code, and `fits` (0 without it)."""
         by_code = metric.code_reader.score(self.pairs)
         by_reference = metric.score([pair.summary for pair in self.pairs], self.references).values
         fits = np.zeros(len(self.pairs)) if by_code.fits is None else by_code.fits
-        return np.stack([by_reference, by_code.values, fits], axis=1)
+        return np.stack([by_reference, by_code.cosines, fits], axis=1)
 
 
 def fit_both(sets: Sequence[tuple[Floats, Floats]]) -> Floats:
     """Fit the (3,) weights, at least 0 and with sum 1, that correlate best with the ratings of all sets.
 
-    Each set is its (n, 3) features and (n,) ratings; sets count alike, whatever their size.
+    The first is below 1, because the others are those of the score against the code. Each set is its
+    (n, 3) features and (n,) ratings; sets count alike, whatever their size.
     """
     steps = np.linspace(0, 1, 21)
-    grid = [(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1 + 1e-9]
+    grid = [(a, b, 1 - a - b) for a in steps[:-1] for b in steps if a + b <= 1 + 1e-9]
 
     def quality(weights: tuple[float, ...]) -> float:
         return sum(_spearman(features @ np.array(weights), ratings) for features, ratings in sets)
@@ -245,22 +254,29 @@ def _spearman(scores: Floats, ratings: Floats) -> float:
     return float(np.corrcoef(rankdata(scores), rankdata(ratings))[0, 1]) if np.ptp(scores) else 0.0
 
 
-def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> list[float]:
-    """Return for each set the correlation of combined scores whose weights were fitted to other functions."""
+def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> list[tuple[float, float]]:
+    """Return for each set the correlations of scores whose weights were fitted to other functions.
+
+    They are those of the scores against code, and against both.
+    """
     folds = []
     for one in rated:
         codes = list(dict.fromkeys(pair.code for pair in one.pairs))
         fold_of = dict(zip(codes, np.random.default_rng(1).permutation(len(codes)) % _FOLDS, strict=True))
         folds.append(np.array([fold_of[pair.code] for pair in one.pairs]))
-    combined = [np.zeros(len(one.ratings)) for one in rated]
+    scores = [np.zeros((len(one.ratings), 2)) for one in rated]
     for fold in range(_FOLDS):
         kept = [own != fold for own in folds]
-        weights = fit_both(
+        both = fit_both(
             [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)]
         )
-        for scores, x, keep in zip(combined, features, kept, strict=True):
-            scores[~keep] = x[~keep] @ weights
-    return [_spearman(scores, one.ratings) for scores, one in zip(combined, rated, strict=True)]
+        code = np.array([0, *both[1:]]) / both[1:].sum()
+        for own, x, keep in zip(scores, features, kept, strict=True):
+            own[~keep] = x[~keep] @ np.stack([code, both], axis=1)
+    return [
+        (_spearman(own[:, 0], one.ratings), _spearman(own[:, 1], one.ratings))
+        for own, one in zip(scores, rated, strict=True)
+    ]
 
 
 def make_card(facts: Mapping[str, Any]) -> str:
@@ -295,45 +311,49 @@ def _measure(
     shared: bool,
     release: Path | None,
 ) -> None:
+    if release and not model:
+        raise InputError("--release needs --model")
     metric = SimLLM(summaries, mode="fast")
-    if model or shared:
-        code = code_model.load(model, metric.model) if model and not shared else None
-        if model and not code:
-            raise InputError(f"{model}: belongs to another model of summaries; name it with --summaries")
-        metric.code_reader = CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
+    code = metric.code_reader.model if not model else code_model.load(model, metric.model)
+    if model and not code:
+        raise InputError(f"{model}: belongs to another model of summaries; name it with --summaries")
+    metric.code_reader = _reader(metric, None if shared else code)
     sets = [RatedCode.load(file) for file in rated]
     features = [one.features(metric) for one in sets]
     weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)])
     figures: dict[str, float] = {}
-    for one, x, both in zip(sets, features, cross_validated(sets, features), strict=True):
+    for one, x, (by_code, both) in zip(sets, features, cross_validated(sets, features), strict=True):
         figures[f"{one.name}_reference"] = _spearman(x[:, 0], one.ratings)
-        figures[f"{one.name}_code"] = _spearman(x[:, 1], one.ratings)
+        figures[f"{one.name}_code"] = by_code
         figures[f"{one.name}_fits"] = _spearman(x[:, 2], one.ratings)
         figures[f"{one.name}_both"] = both
+    if code and not shared:
+        fitted_on = ", ".join(one.name for one in sets)
+        info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
+        metric.code_reader = _reader(metric, replace(code, info=info))
     trials = make_trials(pairs, None, seed=1)
     figures |= aucs(score_trials(metric.code_reader, trials))
     figures |= find_unsupported(metric.code_reader, trials)
     figures |= measure_changes_of_code(metric.code_reader, make_trials(pairs, None, 1, 10**6))
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
-    print(f"weights of reference, code and fits: {weights.tolist()}")
-    if release:
-        if not (code := metric.code_reader.model):
-            raise InputError("--release needs --model")
+    print(f"weights of reference, cosine and fits: {weights.tolist()}")
+    if release and (code := metric.code_reader.model):
         facts = shorten_paths({**code.info.provenance, **figures})
-        info = replace(code.info, both=tuple(weights.tolist()), provenance=facts)
-        info = replace(info, both_fitted_on=", ".join(one.name for one in sets))
-        info = replace(info, unsupported=figures["unsupported"])
+        info = replace(code.info, provenance=facts, unsupported=figures["unsupported"])
         code_model.save(release, code.encoder, code.head, info, make_card(facts))
         write_golden_scores(release, summaries)
+
+
+def _reader(metric: SimLLM, code: CodeModel | None) -> CodeReader:
+    return CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
 
 
 def write_golden_scores(folder: Path, summaries: Path | None) -> None:
     """Write the golden scores of a model that reads code, as it is stored: in float16."""
     metric = SimLLM(summaries, mode="plain", device="cpu")
     code = code_model.load(folder, metric.model)
-    reader = CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
-    golden_scores.write_golden_scores(folder, reader)
+    golden_scores.write_golden_scores(folder, _reader(metric, code))
 
 
 if __name__ == "__main__":
