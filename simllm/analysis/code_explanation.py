@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simllm.metric import SimLLM
 from simllm.scoring.code import CodePair, words
@@ -21,6 +22,7 @@ _KEYWORDS = frozenset(keyword.kwlist) | frozenset(
     "unless until use var void when while".split()
 )
 _SUPPORTS = 0.4  # similarity of an identifier and a statement
+_SAYS = 0.75  # similarity of an identifier that says the same as a statement, such as the name of a call
 _MOST = 3  # identifiers that are named for a statement
 
 
@@ -62,10 +64,13 @@ def explain_against_code(metric: SimLLM, summary: str, code: str, language: str 
     values = scores.values.tolist()
     fits: list[float | None] = [None] * len(values) if scores.fits is None else scores.fits.tolist()
     names = _identifiers(code, language)
-    similarity = _similarity(metric, texts, [words(name) for name in names])
+    cosines, contained = _compare(metric, texts, [words(name) for name in names])
     statements = []
-    for text, value, fit, row in zip(texts, values[1:], fits[1:], similarity, strict=True):
-        supported = fit >= model.info.unsupported if model and fit is not None else None
+    for i, (text, value, fit) in enumerate(zip(texts, values[1:], fits[1:], strict=True)):
+        supported = None
+        if model and fit is not None:
+            supported = bool(fit >= model.info.unsupported or (cosines[i] >= _SAYS).any())
+        row = np.where(contained[i], 1, cosines[i])
         best = sorted(range(len(names)), key=lambda i, row=row: -row[i])[:_MOST]  # type: ignore[misc]
         near = tuple(names[i] for i in best if supported is not False and row[i] >= _SUPPORTS)
         statements.append(Statement(text, value, fit, supported, near))
@@ -79,14 +84,12 @@ def _identifiers(code: str, language: str | None) -> list[str]:
     return [name for name in found if words(name) and f" {words(name)} " in read]
 
 
-def _similarity(metric: SimLLM, texts: tuple[str, ...], names: list[str]) -> list[list[float]]:
-    """Return the cosines between n texts and m names, as n lists; 1 for a name that stands in the text."""
-    if not names:
-        return [[] for _ in texts]
+def _compare(
+    metric: SimLLM, texts: tuple[str, ...], names: list[str]
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Return the (n, m) cosines between n texts and m names, and whether a name stands in a text."""
     embedded = metric.embed([*texts, *names])
     embedded = embedded / np.maximum(np.linalg.norm(embedded, axis=1, keepdims=True), 1e-9)
-    matrix = embedded[: len(texts)] @ embedded[len(texts) :].T
-    for row, text in zip(matrix, texts, strict=True):
-        said = f" {' '.join(re.findall(r'[a-z0-9]+', text.lower()))} "
-        row[[f" {name} " in said for name in names]] = 1.0
-    return [row.tolist() for row in matrix]
+    said = [f" {' '.join(re.findall(r'[a-z0-9]+', text.lower()))} " for text in texts]
+    contained = np.array([[f" {name} " in text for name in names] for text in said], bool)
+    return embedded[: len(texts)] @ embedded[len(texts) :].T, contained

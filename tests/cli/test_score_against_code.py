@@ -109,6 +109,12 @@ def test_statements_with_and_without_support(code):
     assert "without support in the code" in text
 
 
+def test_a_name_in_the_code_supports_what_it_says_and_not_its_opposite(code):
+    summary = "merges two accounts, notifies the owner, does not notify the owner"
+    explained = json.loads(run("explain", summary, "--code", code, "-f", "json").stdout)
+    assert [each["supported"] for each in explained["statements"]] == [True, True, False]
+
+
 def test_a_model_without_a_reader_of_code_marks_no_statement(code, model_folder):
     done = run("explain", "opens the printer", "--code", code, "--model", model_folder, "-f", "json")
     assert done.returncode == 0, done.stderr
