@@ -54,7 +54,7 @@ def fused_attention(
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         # Drawn outside of the operator, so that the backward pass gets the same seed.
         seed = torch.randint(2**31 - 1, (1,), device=q.device) if dropout else first[:1]
-        rows, width = [x[0].transpose(0, 1) for x in (q, k, v)], q.shape[-1]  # (T or C, H, D) each
+        rows, width = [x.squeeze(0).transpose(0, 1) for x in (q, k, v)], q.shape[-1]  # (T or C, H, D) each
         padded = max(16, triton.next_power_of_2(width))  # a GPU's matrix products need a power of 2
         if padded != width:
             rows = [F.pad(x, (0, padded - width)) for x in rows]
