@@ -16,10 +16,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
-from simllm.metrics.interface import Example
 from simllm.model.config import cosine
 from simllm.model.torch_engine import pad
-from simllm.scoring.code import words
+from simllm.scoring.code import CodePair, words
 from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
@@ -111,7 +110,7 @@ def test_datasets_map_in_batches(metric):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_onnx_of_the_encoder_of_code_gives_the_same_scores(tmp_path):
+def test_onnx_of_the_encoder_of_code_gives_the_same_cosines(tmp_path):
     done = run("export", "--code", "-o", tmp_path / "code.onnx")
     assert done.returncode == 0, done.stderr
     session, metric = onnxruntime.InferenceSession(tmp_path / "code.onnx"), SimLLM()
@@ -120,7 +119,7 @@ def test_onnx_of_the_encoder_of_code_gives_the_same_scores(tmp_path):
     tokens, mask = pad([ids[0]])
     feed = {"input_ids": tokens.numpy(), "attention_mask": mask.long().numpy()}
     (found,) = session.run(["sentence_embedding"], feed)
-    expected = metric.score([Example(summary, None, code, "java")]).values[0]
+    expected = metric.code_reader.score([CodePair(code, summary, "java")]).cosines[0]
     assert cosine(found, metric.embed([summary]))[0] == pytest.approx(expected, abs=1e-5)
 
 
