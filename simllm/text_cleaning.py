@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Only this many characters of a text are read. The time of some rules grows with the square of the
 # length, and no summary is that long.
 LONGEST = 10_000
+_MOST_CLAUSES = 256
 
 # A comment block opens with one of these; the summary follows it.
 _OPENING = r"(?>/\*+|//+[!/]*|#+!?|\"\"\"|''')"
@@ -238,7 +239,8 @@ class Parts:
     """A text of several sentences, divided into clauses of at least three words where that is possible.
 
     Attributes:
-        texts: The clauses, in order, without Markdown and without openers such as "This method".
+        texts: The clauses, in order, without Markdown and without openers such as "This method". Of more than
+            256, the last holds the rest.
         sentences: Number of sentences.
         words: Number of words in the whole text, with openers and blocks of code.
     """
@@ -268,7 +270,9 @@ def divide(text: str) -> Parts:
     for pattern, new in (*_TOKENIZED, *FENCES):
         prose = pattern.sub(new, prose)
     sentences = [s for block in _paragraphs(prose) for s in _sentences(block)]
-    clauses = (clause for s in sentences for clause in _clauses(_without_opener(s)))
+    clauses = [clause for s in sentences for clause in _clauses(_without_opener(s))]
+    if len(clauses) > _MOST_CLAUSES:  # all clauses of two texts are compared with each other
+        clauses[_MOST_CLAUSES - 1 :] = [" ".join(clauses[_MOST_CLAUSES - 1 :])]
     return Parts(tuple(clauses), len(sentences), words)
 
 

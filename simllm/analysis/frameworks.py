@@ -81,9 +81,10 @@ def _describe_difference(
     if scores.same is not None:
         measured += f", same {scores.same[0]:.4f}"
     name = "score" if scale == "raw" else scale
+    shown = f"{value:.4f}" if round(value, 4) < limit else repr(value)
     return "\n".join(
         [
-            f"the texts differ in meaning: {name} {value:.4f} is below the limit {limit:g}",
+            f"the texts differ in meaning: {name} {shown} is below the limit {limit:g}",
             f"  candidate: {candidate!r}",
             f"  reference: {reference!r}",
             f"  {measured}{f' ({CHANGED})' if scores.changed[0] else ''}",

@@ -51,7 +51,7 @@ class CodeEdits:
     Attributes:
         functions: The m functions: the summary as the candidate, and the code as the source.
         function: (n,) indices: for each version, the index of its function.
-        codes: The code of the n versions.
+        codes: The code of the n versions, and `languages` their programming languages.
         kinds: `REWRITING`, `OTHER`, or the kind of a mutant, such as "number".
         left_out: Why functions were left out, and how many.
     """
@@ -59,15 +59,17 @@ class CodeEdits:
     functions: list[Example]
     function: NDArray[np.int64]
     codes: list[str]
+    languages: list[str | None]
     kinds: list[str]
     left_out: Counter[str]
 
     @property
     def examples(self) -> list[Example]:
         """The m functions and then the n versions; metrics of two texts get words of code as reference."""
-        own = [(one, one.source or "") for one in self.functions]
-        own += [(self.functions[i], code) for i, code in zip(self.function, self.codes, strict=True)]
-        return [Example(one.candidate, words(code, one.language), code, one.language) for one, code in own]
+        own = [(one, one.source or "", one.language) for one in self.functions]
+        versions = zip(self.function, self.codes, self.languages, strict=True)
+        own += [(self.functions[i], code, language) for i, code, language in versions]
+        return [Example(one.candidate, words(code, language), code, language) for one, code, language in own]
 
 
 def make_code_edits(functions: Sequence[Example], seed: int, mutants: int | None = None) -> CodeEdits:
@@ -80,9 +82,9 @@ def make_code_edits(functions: Sequence[Example], seed: int, mutants: int | None
         raise InputError(f"seed {seed}: expected 0 or a positive number")
     if mutants is not None and mutants < 1:
         raise InputError(f"mutants {mutants}: expected 1 or more")
-    kept, edits, left_out = list[Example](), list[tuple[int, str, str]](), Counter[str]()
+    kept, edits, left_out = list[Example](), list[tuple[int, str, str, str | None]](), Counter[str]()
     for function in functions:
-        code, language = function.source or "", function.language
+        code, language = function.source or "", (function.language or "").lower()
         if language not in LANGUAGES:
             left_out["not in Java or Python"] += 1
             continue
@@ -101,9 +103,9 @@ def make_code_edits(functions: Sequence[Example], seed: int, mutants: int | None
         if not made:
             left_out["without anything to change"] += 1
             continue
-        edits += [(len(kept), kind, text) for kind, text in made.items()]
+        edits += [(len(kept), kind, text, language) for kind, text in made.items()]
         kept.append(function)
-    kinds = {kind for _, kind, _ in edits}
+    kinds = {kind for _, kind, *_ in edits}
     if len(kept) < 2 or REWRITING not in kinds or len(kinds) < 2:
         raise InputError(
             f"of {len(functions)} functions, {len(kept)} can be changed; expected 2 or more in Java or "
@@ -111,9 +113,10 @@ def make_code_edits(functions: Sequence[Example], seed: int, mutants: int | None
         )
     m = len(kept)
     # Half the list away: neighbours may be about the same class.
-    edits += [(i, OTHER, kept[(i + m // 2) % m].source or "") for i in range(m)]
-    indices, names, codes = zip(*edits, strict=True)
-    return CodeEdits(kept, np.array(indices), list(codes), list(names), left_out)
+    others = [kept[(i + m // 2) % m] for i in range(m)]
+    edits += [(i, OTHER, other.source or "", other.language) for i, other in enumerate(others)]
+    indices, names, codes, languages = zip(*edits, strict=True)
+    return CodeEdits(kept, np.array(indices), list(codes), list(languages), list(names), left_out)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ class CodeInfo:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.both) != 3 or min(self.both) < 0 or not 0 <= self.both[0] < 1:
-            raise InputError(f"both must be three weights, of which the first is below 1, not {self.both}")
+        if len(self.both) != 3 or min(self.both) < 0 or self.both[0] == 1 or abs(sum(self.both) - 1) > 1e-6:
+            raise InputError(f"both must be three weights with sum 1, the first below 1, not {self.both}")
         if not 0 <= self.unsupported <= 1:
             raise InputError(f"unsupported must be a probability, not {self.unsupported}")
 

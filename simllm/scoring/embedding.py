@@ -340,9 +340,9 @@ def compare_embeddings(
     for i in range(n):
         if i in texts.divided:
             a, b = stack(texts.clauses(i)), stack(texts.clauses(n + i))
-            similar = similarity(np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1)))
-            both = texts.divided[i], texts.divided[n + i]
-            comparisons[i] = compare(similar.reshape(len(a), len(b)), *both)
+            # One row at a time: a copy of both embeddings for each two clauses would take much memory.
+            similar = np.stack([similarity(np.broadcast_to(row, b.shape), b) for row in a])
+            comparisons[i] = compare(similar, texts.divided[i], texts.divided[n + i])
             scores[i] = comparisons[i].score
     return scores, comparisons
 

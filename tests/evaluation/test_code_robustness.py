@@ -46,6 +46,7 @@ def test_changes_have_every_kind_and_depend_only_on_the_seed():
     rewritten = [code for code, kind in zip(edits.codes, edits.kinds, strict=True) if kind == REWRITING]
     assert "def count(" in rewritten[0]  # the name stays
     assert edits.codes[-2:] == [JAVA, COUNT]  # other code
+    assert [one.language for one in edits.examples[-2:]] == ["java", "python"]  # its own language
     # Metrics of two texts read the words of the code as the reference.
     assert [one.candidate for one in edits.examples[:3]] == [
         FUNCTIONS[0].candidate, FUNCTIONS[1].candidate, FUNCTIONS[0].candidate,
@@ -101,7 +102,7 @@ def test_figures_by_hand():
     """Two functions score 1 and 3, so that the spread is 1; their versions score what is written below."""
     functions = [Example("s", None, "f"), Example("t", None, "g")]
     kinds = [REWRITING, REWRITING, "number", "sign", "number", OTHER, OTHER]
-    edits = CodeEdits(functions, np.array([0, 1, 0, 0, 1, 0, 1]), ["x"] * 7, kinds, Counter())
+    edits = CodeEdits(functions, np.array([0, 1, 0, 0, 1, 0, 1]), ["x"] * 7, ["java"] * 7, kinds, Counter())
     scores = np.array([1, 3, 1.2, 2.9, 0.5, 1.0, 3.3, 0, 0])
     found = measure_code_robustness(scores, edits)
     assert found.spread == pytest.approx(1)
@@ -119,7 +120,7 @@ def test_figures_by_hand():
 def test_versions_without_a_score_are_left_out_and_counted():
     functions = [Example("s", None, "f"), Example("t", None, "g")]
     kinds = [REWRITING, "number", "number", OTHER, OTHER]
-    edits = CodeEdits(functions, np.array([0, 0, 1, 0, 1]), ["x"] * 5, kinds, Counter())
+    edits = CodeEdits(functions, np.array([0, 0, 1, 0, 1]), ["x"] * 5, ["java"] * 5, kinds, Counter())
     nan = np.nan
     found = measure_code_robustness(np.array([1, 3, 1.2, nan, 2.0, 0, nan]), edits)
     assert found.unscored == 2

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -234,3 +235,16 @@ def test_options_of_the_command_line(tmp_path, capsys, monkeypatch):
     shard = json.loads((tmp_path / "tables" / "a.json").read_text())
     assert shard["rows"] == old["rows"]
     assert main(["score", "a", "b", "--metrics", "jaccard", "--long", "whole"]) == 2
+
+
+def test_very_many_clauses_are_compared_in_bounded_memory(metric):
+    text = "a. " * 3_333
+    parts = divide(text)
+    assert len(parts.texts) == 256
+    assert parts.sentences == 3_333
+    assert " ".join(parts.texts).count("a.") == 3_333
+    tracemalloc.start()
+    assert metric.score([text], [text]).values == pytest.approx([1.0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6  # all pairs of clauses at once take 600 MB

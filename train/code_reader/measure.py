@@ -311,8 +311,8 @@ def _measure(
     shared: bool,
     release: Path | None,
 ) -> None:
-    if release and not model:
-        raise InputError("--release needs --model")
+    if release and (shared or not model):
+        raise InputError("--release needs --model, and does not go with --shared")
     metric = SimLLM(summaries, mode="fast")
     code = metric.code_reader.model if not model else code_model.load(model, metric.model)
     if model and not code:

@@ -35,7 +35,9 @@ _SEED = 12345
 
 def is_cut(scored: ScoredPairs, i: int) -> bool:
     """Return whether a text of pair `i` has more characters than the score report shows (2,000)."""
-    return any(len(texts[i]) > LONGEST_SHOWN for texts in [*scored.texts, scored.code or [""] * len(scored)])
+    return any(
+        len(texts[i]) > LONGEST_SHOWN for texts in [*scored.texts, *([scored.code] if scored.code else [])]
+    )
 
 
 def cut(text: str) -> str:
