@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from hypothesis import given, settings
@@ -99,6 +100,10 @@ def test_warns_once_about_long_texts(metric):
 def test_rejects_arguments_that_are_not_lists_of_texts(metric):
     with pytest.raises(TypeError, match="candidates: expected a list of texts, got a lone string"):
         metric.score("adds two", ["adds two"])
+    for kind, texts in (("DataFrame", pandas.DataFrame({"a": ["adds two"]})), ("set", {"adds two"})):
+        with pytest.raises(TypeError, match=f"candidates: expected a list of texts, got {kind}"):
+            metric.score(texts, ["adds two"])
+    assert metric.score(pandas.Series(["adds two"]), ["adds two"]).values == [1.0]
     with pytest.raises(TypeError, match=r"references\[1\]: expected a text, got NoneType"):
         metric.score(["a", "b"], ["a", None])
     with pytest.raises(InputError, match="2 candidates but 1 references"):

@@ -101,6 +101,7 @@ def test_scoring_comparing_evaluating_and_the_playground_as_on_windows():
     [
         ["repair", "sandbox"],
         ["mine", "satd", "REPOSITORY", "-o", "items.jsonl"],
+        ["check", "REPOSITORY", "--since", "HEAD"],
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

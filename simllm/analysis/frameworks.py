@@ -33,7 +33,7 @@ _RANGES = {"raw": (-1, 1), "percentile": (0, 100), "same": (0, 1), "graded": (0,
 def assert_same_meaning(
     candidate: str,
     reference: str,
-    limit: float = 0.5,
+    limit: float | None = None,
     *,
     scale: str = "same",
     metric: SimLLM | None = None,
@@ -46,7 +46,7 @@ def assert_same_meaning(
     Args:
         candidate: The text to test, such as a generated summary.
         reference: The text that the candidate is compared with.
-        limit: The smallest value that passes.
+        limit: The smallest value that passes; by default 0.5, except with `percentile`, which reaches to 100.
         scale: The scale of the value and its limit, as in `Scores.on`: `same` for the probability that both
             texts have the same meaning, or `raw`, `percentile` or `graded`.
         metric: The metric; by default the one with the included model, which is loaded at the first call.
@@ -57,6 +57,9 @@ def assert_same_meaning(
         TypeError: A text is no string.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this function
+    if limit is None and scale == "percentile":
+        raise OptionError("{limit}: expected a limit from 0 to 100 with the scale percentile")
+    limit = 0.5 if limit is None else limit
     smallest, largest = _RANGES.get(scale, (limit, limit))  # `on` refuses an unknown scale
     if not smallest <= limit <= largest:
         raise OptionError(f"{{limit}} {limit:g}: expected {smallest} to {largest} on the scale {scale}")

@@ -113,6 +113,9 @@ def _reader(options: Options) -> CodeReader | None:
         return None
     if options.min_fall is not None and options.since is None and options.range is None:
         raise InputError("--min-fall goes with --since or --range")
+    for name, value in (("--min-fall", options.min_fall), ("--min-fit", options.min_fit)):
+        if value is not None and not -1 <= value <= 1:  # the fit may be a cosine
+            raise InputError(f"{name} {value:g}: expected a number from -1 to 1")
     from simllm.metric import SimLLM
 
     return SimLLM(options.model).code_reader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee
@@ -36,6 +37,8 @@ def find_commit(repository: Repository, revision: str) -> str:
             with repository.git("rev-parse", *question) as git:
                 commit = git.field(b"\n", _LARGEST_LINE) or b""
         except InputError:
+            if not shutil.which("git"):
+                raise
             commit = b""
     if not HASH.match(commit):
         where = "this shallow clone" if repository.is_shallow else "the repository"

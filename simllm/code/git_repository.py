@@ -26,6 +26,7 @@ from simllm.code.git_folders import (
     tag_refs,
 )
 from simllm.errors import InputError
+from simllm.io.packages import require_linux
 from simllm.io.tables import on_one_line, printable
 
 MOST_FILES = 1_000_000  # files in a revision; a few small tree objects can represent billions of files
@@ -67,6 +68,7 @@ def open_repository(location: RepositoryPaths, seconds: float = MOST_SECONDS) ->
     """Open a repository whose objects can be read safely; git may take `seconds` in all."""
     objects = location.common / "objects"
     check_objects(location.folder, objects)
+    require_linux("reading git repositories")
     return Repository(location, objects, seconds)
 
 

@@ -153,7 +153,9 @@ def text_list(name: str, texts: Sequence[str]) -> list[str]:
     # A string is an iterable of strings: its characters would be scored one by one.
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
-    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+    # Iteration over a table gives its column names; sets have another order in each process.
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, bytes | Mapping | set | frozenset)
+    if not is_list or hasattr(texts, "columns"):
         raise TypeError(f"{name}: expected a list of texts, got {type(texts).__name__}")
     texts = list(texts)
     for index, text in enumerate(texts):

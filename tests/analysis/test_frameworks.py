@@ -132,6 +132,7 @@ def test_equal_texts_without_words_pass(metric):
         ({"limit": 50}, "limit 50: expected 0 to 1 on the scale same"),
         ({"limit": float("nan")}, "limit nan: expected 0 to 1 on the scale same"),
         ({"limit": 101, "scale": "percentile"}, "limit 101: expected 0 to 100 on the scale percentile"),
+        ({"scale": "percentile"}, "limit: expected a limit from 0 to 100 with the scale percentile"),
         ({"scale": "cosine"}, "scale 'cosine': expected one of raw, percentile, same, graded"),
     ],
 )
