@@ -172,7 +172,9 @@ def _read_files(options: Options) -> _Inputs:
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
-    return _Inputs(systems, [texts[file] for file in options.references], dropped)
+    several = [texts[file] for file in options.references]
+    rows = [(f"{first}, line {i}", own) for i, own in enumerate(zip(*several, strict=True), 1)]
+    return _Inputs(systems, _reference_columns(rows, options.over), dropped)
 
 
 def _read_table(options: Options, file: Path) -> _Inputs:
@@ -182,22 +184,33 @@ def _read_table(options: Options, file: Path) -> _Inputs:
         if candidates.count(name) > 1:
             raise InputError(f"-c {name}: is named twice")
     texts: dict[str, list[str]] = {name: [] for name in candidates}
-    several: list[list[str]] = []
+    several: list[tuple[str, list[str]]] = []
     for where, row in reading.rows(file, {*candidates, *references}):
         for name, column in texts.items():
             column.append(reading.text_under(row, name, where))
-        several.append([text for name in references for text in _references_of(row, name, where)])
-        if options.over == "mean" and len(several[-1]) != len(several[0]):
-            count = format_count(len(several[-1]), "reference")
-            raise InputError(f"{where}: {count}, but {len(several[0])} before; --over mean needs as many")
+        several.append((where, [text for name in references for text in _references_of(row, name, where)]))
     if not several:
         raise InputError(f"{file}: empty; expected a row for each item")
+    columns = _reference_columns(several, options.over)
+    dropped = _drop_blank_end([*texts.values(), *columns])
+    return _Inputs(dict(texts), columns, dropped)
+
+
+def _reference_columns(rows: Sequence[tuple[str, Sequence[str]]], over: str) -> list[list[str]]:
+    """Return equally long columns of the references of items, each with its place; blank ones do not count.
+
+    An item without any reference keeps its blank ones.
+    """
+    several: list[list[str]] = []
+    for where, texts in rows:
+        several.append([text for text in texts if text.strip()] or list(texts))
+        if over == "mean" and len(several[-1]) != len(several[0]):
+            count = format_count(len(several[-1]), "reference")
+            raise InputError(f"{where}: {count}, but {len(several[0])} before; --over mean needs as many")
     most = max(map(len, several))
     # The maximum does not change if a reference is repeated.
     filled = [own + own[-1:] * (most - len(own)) for own in several]
-    columns = [list(column) for column in zip(*filled, strict=True)]
-    dropped = _drop_blank_end([*texts.values(), *columns])
-    return _Inputs(dict(texts), columns, dropped)
+    return [list(column) for column in zip(*filled, strict=True)]
 
 
 def _references_of(row: dict[str, Any], name: str, where: str) -> list[str]:

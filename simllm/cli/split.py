@@ -96,7 +96,7 @@ def run(options: Options) -> None:
     for sentence in find_warnings(rows, parts, plan):
         warnings.warn(sentence, stacklevel=2)
     rows[name] = parts
-    is_json = options.output is not None and options.output.suffix == ".jsonl"
+    is_json = options.output is not None and options.output.suffix.lower() == ".jsonl"
     tables.show(_json_lines(rows) if is_json else rows.to_csv(index=False), options.output)
     if not options.quiet:
         sizes = rows[name].value_counts(sort=False)

@@ -51,18 +51,24 @@ def read_lines(file: Path) -> Iterator[tuple[int, str]]:
                         f"{file}, line {number}: has more than {longest}; expected one text per line"
                     )
                 if number == 1 and (line.startswith(_UTF_16) or b"\0" in line):
-                    raise InputError(f"{file}: is UTF-16 or binary; expected text in UTF-8")
+                    raise InputError(f"{file}: is UTF-16 or binary; expected text in UTF-8{_remedy(file)}")
                 # Only at the start of the file is U+FEFF a byte-order mark.
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
+        reason = f"not UTF-8 ({error.reason})"
+        raise InputError(f"{file}, line {number}: {reason}{_remedy(file)}") from None
     except EOFError:
         raise InputError(f"{file}: ends in the middle, after line {number}") from None
     except zlib.error as error:
         raise InputError(f"{file}: is damaged after line {number} ({error})") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def _remedy(file: Path) -> str:
+    """Return what helps against a wrong encoding: Excel's ordinary "CSV" is not UTF-8."""
+    return '; save it as "CSV UTF-8"' if is_table(file) else ""
 
 
 def whole_text(file: Path) -> str:
@@ -91,7 +97,7 @@ def is_stdin(file: Path) -> bool:
 def _opened(file: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
-    if file.suffix == ".gz":
+    if file.suffix.lower() == ".gz":
         return gzip.open(file)  # type: ignore[return-value]  # a GzipFile reads like a BinaryIO
     return file.open("rb")
 
@@ -105,7 +111,12 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def is_table(file: Path) -> bool:
     """Return whether a file is CSV or TSV by its name, which may end in `.gz`."""
-    return file.name.removesuffix(".gz").endswith((".csv", ".tsv"))
+    return suffix(file) in (".csv", ".tsv")
+
+
+def suffix(file: Path) -> str:
+    """Return the suffix of a file in lower case, without the `.gz` of a compressed file."""
+    return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def rows(file: Path, known: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -114,7 +125,12 @@ def rows(file: Path, known: Collection[str] = ()) -> Iterator[tuple[str, dict[st
     In CSV and TSV, all values are texts; `known` are names that columns may have.
     """
     if not is_table(file):
-        yield from objects(file)
+        try:
+            yield from objects(file)
+        except InputError as error:
+            if suffix(file) in ("", ".jsonl", ".json") or not file.is_file():
+                raise
+            raise InputError(f"{error}; the name of a table ends in .csv, .tsv or .jsonl") from None
         return
     names, found = read_csv(file, known)
     yield from ((where, dict(zip(names, values, strict=True))) for where, values in found)

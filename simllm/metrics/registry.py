@@ -44,6 +44,7 @@ BUILT_IN = ("simllm", "simllm-same", *table.TEXT)
 # Metrics for code; `names` leaves them out, because they do not score texts.
 CODE = tuple(table.CODE)
 _COLUMN = "column"
+_OF_EVAL = ("nltk", "rouge_score", "sacrebleu", "scipy", "sklearn")  # modules that the extra eval installs
 _OTHER = MetricSpec("")  # of columns, and of metrics of other packages
 
 
@@ -233,7 +234,10 @@ def _built_in(name: MetricName) -> Metric:
         if spec.for_code or spec.is_judge:
             extra = "code" if spec.for_code else "llm"
             raise UnavailableError(missing_package(error.name, extra)) from None
-        package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
+        module = (error.name or "").partition(".")[0]
+        package = {"sklearn": "scikit-learn"}.get(module, module.replace("_", "-"))
+        if module in _OF_EVAL:
+            raise UnavailableError(missing_package(package, "eval")) from None
         raise UnavailableError(f"{package} is not installed: pip install {package}") from None
     libraries = [f"{library}:{version(library)}" for library in spec.libraries]
     data = [f"{what}:{_digest(path)}" for what, path in scorer.data.items()]

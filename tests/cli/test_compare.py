@@ -1,10 +1,14 @@
 """`simllm compare` with several metrics, tables of texts, baselines and functions of the user."""
 
 import csv
+import gzip
 import json
+import sys
 
 import pytest
 
+from simllm.metrics import registry
+from simllm.metrics.interface import UnavailableError
 from tests.command import run
 
 REFERENCES = [
@@ -114,6 +118,80 @@ def test_a_table_may_have_different_numbers_of_references(folder):
     done = run(*words, "--over", "mean")
     assert done.returncode == 2
     assert "t.jsonl, line 2: 2 references, but 1 before; --over mean needs as many" in done.stderr
+
+
+@pytest.mark.parametrize("metric", ["simllm", "jaccard"])
+def test_an_empty_reference_beside_another_is_none(folder, metric):
+    lines = [*GOOD[:6], "", ""]  # an empty candidate equals an empty reference
+    columns = {"ref1": REFERENCES, "ref2": [*REFERENCES[:6], "", " "], "a": lines, "b": BAD}
+    for name, column in columns.items():
+        (folder / f"{name}.txt").write_text("".join(line + "\n" for line in column))
+    with (folder / "gap.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+    (folder / "gap.jsonl").write_text(
+        "".join(
+            json.dumps({"ref": [r for r in (row[0], row[1]) if r.strip()], "a": row[2], "b": row[3]}) + "\n"
+            for row in zip(*columns.values(), strict=True)
+        )
+    )
+    asked = ("--metrics", metric)
+    expected = compared("compare", "--table", "gap.csv", "-r", "ref1", "-c", "a", "b", *asked)["systems"]
+    assert expected[0]["mean"] < 0.9
+    table = ("compare", "--table", "gap.csv", "-r", "ref1", "ref2", "-c", "a", "b", *asked)
+    files = ("compare", "-r", "ref1.txt", "ref2.txt", "-c", "a.txt", "b.txt", *asked)
+    lists = ("compare", "--table", "gap.jsonl", "-r", "ref", "-c", "a", "b", *asked)
+    for words in (table, files, lists):
+        assert compared(*words)["systems"] == expected
+    for words, place in (
+        (table, "gap.csv, row 7"),
+        (files, "ref1.txt, line 7"),
+        (lists, "gap.jsonl, line 7"),
+    ):
+        done = run(*words, "--over", "mean")
+        assert done.returncode == 2
+        assert f"{place}: 1 reference, but 2 before; --over mean needs as many" in done.stderr
+
+
+def test_an_item_without_any_reference_keeps_the_policy_of_empty_texts(folder):
+    (folder / "t.csv").write_text("ref1,ref2,a,b\n,,,x\nx,x,x,y\n")
+    words = ("compare", "--table", "t.csv", "-r", "ref1", "ref2", "-c", "a", "b", "--metrics", "jaccard")
+    for over in ("max", "mean"):
+        assert [one["mean"] for one in compared(*words, "--over", over)["systems"]] == [1, 0]
+
+
+def test_names_of_tables(folder):
+    write_tables(folder)
+    words = ("-r", "ref", "-c", "good", "bad", "--metrics", "jaccard")
+    expected = compared("compare", "--table", "t.csv", *words)
+    (folder / "T.CSV").write_bytes((folder / "t.csv").read_bytes())
+    (folder / "U.TSV.GZ").write_bytes(gzip.compress((folder / "t.tsv").read_bytes()))
+    (folder / "lines.txt").write_bytes((folder / "t.jsonl").read_bytes())
+    for table in ("T.CSV", "U.TSV.GZ", "lines.txt"):
+        assert compared("compare", "--table", table, *words) == expected, table
+    (folder / "t.txt").write_bytes((folder / "t.csv").read_bytes())
+    (folder / "t.xlsx").write_bytes(b"PK\x03\x04\x14\x00\x06\x00")
+    for table in ("t.txt", "t.xlsx"):
+        done = run("compare", "--table", table, *words)
+        assert done.returncode == 2
+        assert done.stderr.endswith("; the name of a table ends in .csv, .tsv or .jsonl\n"), done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_csv_file_in_the_encoding_of_excel_gets_the_remedy(folder, encoding):
+    (folder / "t.csv").write_bytes("ref,a,b\nöffnet es,x,y\n".encode(encoding))
+    done = run("compare", "--table", "t.csv", "-r", "ref", "-c", "a", "b")
+    assert done.returncode == 2
+    assert "UTF-8" in done.stderr
+    assert done.stderr.endswith('; save it as "CSV UTF-8"\n')
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("nltk.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "nltk", None)  # as if it were not installed
+    with pytest.raises(UnavailableError, match=r"nltk is not installed; .* run pip install '\.\[eval\]'"):
+        registry.load("bleu")
 
 
 @pytest.mark.parametrize(

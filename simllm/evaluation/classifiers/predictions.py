@@ -227,7 +227,7 @@ def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
     Raises:
         InputError: The file cannot be read, or has no rows.
     """
-    is_json = path.name.removesuffix(".gz").endswith((".jsonl", ".json"))
+    is_json = reading.suffix(path) in (".jsonl", ".json")
     rows = _read_json_lines(path) if is_json else _read_csv(path, {*COLUMNS, *names})
     if rows.empty:
         raise InputError(f"{path}: no rows in it")
