@@ -107,6 +107,9 @@ def adapt(
     sources: list[str], out: Path, model: Path, config: Path, overrides: list[str], exclude: list[str]
 ) -> None:
     """Build the corpus, train, write the model folder `out/model`, and print what has changed."""
+    for source in sources:
+        if Path(source).suffix.lower() in (".csv", ".tsv"):
+            raise InputError(f"{source}: expected comments, one on each line, or JSON lines; not a table")
     start = saved_model.load(model)
     folder = OutputFolder(out, CONTENT)
     folder.check()

@@ -10,9 +10,11 @@ that returns n scores, higher for more similar texts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -378,7 +380,7 @@ def _module(place: str) -> ModuleType:
         module = util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
-    except Exception as error:  # the user's code raises what it likes
+    except (Exception, SystemExit) as error:  # the user's code raises what it likes
         reason = str(error) or type(error).__name__
         raise UnavailableError(f"{place} cannot be imported ({reason})") from None
 
@@ -386,11 +388,17 @@ def _module(place: str) -> ModuleType:
 def _call(
     name: str, function: Callable[..., Any], candidates: Sequence[str], references: Sequence[str]
 ) -> Floats:
-    """Call a function of the user, and check that it returns n finite numbers."""
+    """Call a function of the user, and check that it returns n finite numbers.
+
+    What it prints goes to stderr, because it is no result.
+    """
     try:
-        values = np.asarray(function(list(candidates), list(references)), np.float64)
-    except Exception as error:
+        with contextlib.redirect_stdout(sys.stderr):
+            values = np.asarray(function(list(candidates), list(references)), np.float64)
+    except (Exception, SystemExit) as error:
         raised = f"{type(error).__name__}: {error}"
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raised += f" in line {last.lineno} of {Path(last.filename).name}"
         raise InputError(f"metric {name}: raised {raised}; {_EXPECTED}") from error
     if values.shape != (len(candidates),):
         got = "one number" if values.ndim == 0 else f"an array of the shape {values.shape}"

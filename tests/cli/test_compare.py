@@ -208,12 +208,18 @@ def test_a_missing_library_names_the_extra(monkeypatch):
         ((*FILES, "--metrics", "no_such:f"), "no_such cannot be imported"),
         ((*FILES, "--metrics", "my.py:f"), "my.py has no function f"),
         ((*FILES, "--metrics", "my.py:one"), "returned one number for 24 pairs; expected a function of a l"),
-        ((*FILES, "--metrics", "my.py:fails"), "raised ZeroDivisionError: division by zero; expected"),
+        (
+            (*FILES, "--metrics", "my.py:fails"),
+            "raised ZeroDivisionError: division by zero in line 2 of my.py",
+        ),
+        ((*FILES, "--metrics", "my.py:ends"), "raised SystemExit: 3 in line 3 of my.py"),
     ],
 )
 def test_mistakes_are_one_line(folder, words, message):
     write_tables(folder)
-    (folder / "my.py").write_text("def one(c, r): return 1\ndef fails(c, r): return 1 / 0\n")
+    (folder / "my.py").write_text(
+        "def one(c, r): return 1\ndef fails(c, r): return 1 / 0\ndef ends(c, r): raise SystemExit(3)\n"
+    )
     done = run(*words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -235,3 +241,11 @@ def test_a_function_is_a_metric_in_every_command(folder):
     done = run("score", "--jsonl", "p.jsonl", "--metrics", "shared_words.py:share", "-f", "json")
     assert [row["shared_words.py:share"] for row in json.loads(done.stdout)["rows"]] == [0.5, 1, 0]
     assert "they score 1 if both texts are equal, otherwise 0" in done.stderr
+
+
+def test_what_a_function_prints_is_no_result(folder):
+    lines = "def f(candidates, references):\n    print('scoring')\n    return [len(x) for x in candidates]\n"
+    (folder / "my.py").write_text(lines)
+    done = run(*FILES, "--metrics", "my.py:f", "-f", "json")
+    assert json.loads(done.stdout)
+    assert "scoring" in done.stderr

@@ -111,4 +111,7 @@ def test_bad_input_gives_one_line(call, mine, command, tmp_path):
     assert "holds files that simllm did not write" in done.stderr
     done = call(adapt, mine, "--out", tmp_path / "new", "--set", "updats=3")
     assert (done.returncode, "unknown key updats" in done.stderr) == (2, True)
+    done = call(adapt, tmp_path / "comments.CSV", "--out", tmp_path / "new")
+    assert done.returncode == 2
+    assert "expected comments, one on each line, or JSON lines; not a table" in done.stderr
     assert not (tmp_path / "new").exists()
