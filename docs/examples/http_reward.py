@@ -20,8 +20,9 @@ def rewards(completions: list[Any], references: list[str]) -> list[float]:
     headers = {"Content-Type": "application/json"}
     if "SIMLLM_TOKEN" in os.environ:
         headers["Authorization"] = f"Bearer {os.environ['SIMLLM_TOKEN']}"
-    address = os.environ.get("SIMLLM_SERVER", "http://127.0.0.1:8644/")
-    request = urllib.request.Request(f"{address}reward", body, headers)
+    address = os.environ.get("SIMLLM_SERVER", "http://127.0.0.1:8644").rstrip("/")
+    request = urllib.request.Request(f"{address}/reward", body, headers)
+    trouble = ""
     for _ in range(20):
         try:
             with urllib.request.urlopen(request, timeout=180) as answer:
@@ -29,8 +30,11 @@ def rewards(completions: list[Any], references: list[str]) -> list[float]:
         except urllib.error.HTTPError as error:
             if error.code != 503:  # only then it helps to try again
                 raise RuntimeError(json.load(error)["error"]) from None
-            time.sleep(int(error.headers.get("Retry-After", 1)))
-    raise RuntimeError(f"{address}: is busy")
+            trouble, seconds = "is busy", int(error.headers.get("Retry-After", 1))
+        except (urllib.error.URLError, ConnectionError) as error:  # perhaps it is being restarted
+            trouble, seconds = f"cannot be reached ({error})", 5
+        time.sleep(seconds)
+    raise RuntimeError(f"{address}: {trouble}")
 
 
 def trl_reward(completions: list[Any], reference: list[str], **columns: Any) -> list[float]:

@@ -101,7 +101,7 @@ def run(options: Options) -> None:
                 print(f"simllm: {message}", file=sys.stderr, flush=True)
 
         batcher = batches.Batcher(load, limits)
-        transport.serve(api.Service(batcher, token).app, batcher, listener, say)
+        transport.serve(api.Service(batcher, token, options.host).app, batcher, listener, say)
 
 
 def _read_token(file: Path | None) -> str | None:

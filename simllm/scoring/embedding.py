@@ -7,6 +7,7 @@ is cut off, refused, or divided into windows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -28,6 +29,9 @@ Reduced = TypeVar("Reduced")
 
 ON_LONG = ("truncate", "window", "error")
 _EMPTY = 2  # tokens of an empty text: <s> and </s>
+
+# Called between batches; it may end the scoring by an error, as a server does if nobody waits any more.
+between_batches: ContextVar[Callable[[], None]] = ContextVar("between_batches", default=lambda: None)
 
 
 @dataclass(frozen=True)
@@ -267,6 +271,7 @@ def run_encoder(
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
     reduced: dict[Ids, Reduced] = {}
     for rows in batch_slices(unique, engine.batch_tokens):
+        between_batches.get()()
         reduced.update(zip(unique[rows], reduce(engine.encode(unique[rows])), strict=True))
     return reduced
 
@@ -339,6 +344,7 @@ def compare_embeddings(
         scores[whole] = similarity(stack(first), stack(second))
     for i in range(n):
         if i in texts.divided:
+            between_batches.get()()
             a, b = stack(texts.clauses(i)), stack(texts.clauses(n + i))
             # One row at a time: a copy of both embeddings for each two clauses would take much memory.
             similar = np.stack([similarity(np.broadcast_to(row, b.shape), b) for row in a])
@@ -461,6 +467,7 @@ def run_head(
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     logits = np.zeros((len(sizes), 1 + is_graded(engine)))
     for rows in batch_slices([range(sizes[i]) for i in order], engine.batch_tokens):
+        between_batches.get()()
         chosen = order[rows]
         a, b = ([side[i] for i in chosen] for side in (first, second))
         logits[chosen] = engine.logits(a, b, cosines[chosen])

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
+import socket
 import threading
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
+import uvicorn
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -16,6 +18,7 @@ from simllm import SimLLM
 from simllm.analysis.reward import text_after
 from simllm.analysis.server.api import Service
 from simllm.analysis.server.batches import Batcher, BusyError, Limits
+from simllm.analysis.server.transport import _Server
 from simllm.errors import InputError
 from simllm.metrics import Example
 from tests.command import run
@@ -423,3 +426,132 @@ def test_a_model_that_cannot_be_loaded_is_no_ready_server(tmp_path):
     with pytest.raises(BusyError):
         batcher.submit([Example("a", "b")], "reference")
     batcher.end()
+
+
+class SlowMetric(SimLLM):
+    """A metric whose scoring lasts until nobody waits for it, or until the test ends it."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def score_groups(self, groups, against="reference"):
+        found = super().score_groups(groups, against)
+        if any(example.candidate == "slow" for group in groups for example in group):
+            self.begun.set()
+            while not self.ended.wait(0.01):  # as many batches as a text of very many clauses has
+                super().score_groups(groups, against)
+        return found
+
+
+def test_a_request_that_runs_out_of_time_stops_being_scored(head_folder):
+    metric = SlowMetric(head_folder)
+    batcher = started(lambda: metric, Limits(timeout=0.5))
+    visitor = client(batcher)
+    try:
+        answer = visitor.post("/score", json={"pairs": [{"candidate": "slow", "reference": "slower"}]})
+        assert (answer.status_code, metric.begun.is_set()) == (503, True)
+        # The only thread that scores is free again.
+        result = batcher.submit([Example("gets the name", "returns the name")], "reference")
+        assert len(result.result(30).values) == 1
+    finally:
+        metric.ended.set()
+        batcher.end()
+
+
+def test_the_end_does_not_wait_for_a_thread_that_does_not_end(head_folder):
+    metric, loading, goes_on = SimLLM(head_folder), threading.Event(), threading.Event()
+
+    def load():
+        loading.set()
+        goes_on.wait(60)
+        return metric
+
+    batcher, loaded = Batcher(load, Limits()), threading.Event()
+    batcher.start(loaded.set)
+    assert loading.wait(60)
+    batcher.end(0.01)
+    assert not loaded.is_set()
+    goes_on.set()
+    batcher.end()
+    assert loaded.is_set()
+
+
+def test_the_characters_of_waiting_requests_are_limited(metric):
+    batcher = Batcher(lambda: metric, Limits(max_body=100))
+    batcher.metric = metric  # but no thread that scores
+    for _ in range(16):
+        result = batcher.submit([Example("a" * 40, "b" * 40, "c" * 16, "java")], "both")
+    with pytest.raises(BusyError, match=r"^1,600 characters are waiting already$"):
+        batcher.submit([Example("a", "b")], "reference")
+    result.cancel()
+    batcher.start(lambda: None)
+    batcher.end()
+    assert batcher.measured.registry.get_sample_value("simllm_batch_pairs_sum") == 15
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/score", {"pairs": [3] * 100_000}, "pairs[0]: expected an object"),
+        ("/reward", {"completions": [3] * 100_000, "references": ["a"]},
+         "completions[0]: expected a text, or a list of chat messages with texts"),
+        ("/reward", {"completions": ["a"], "references": [3] * 100_000}, "references[0]: expected a text"),
+        ("/score", {"pairs": [PAIR | {f"x{i}": 1 for i in range(100_000)}]},
+         "pairs[0]: expected at most 16 keys, not 100,002"),
+        ("/score", {f"x{i}": 1 for i in range(100_000)}, "the body: expected at most 16 keys, not 100,000"),
+    ],
+)  # fmt: skip
+def test_a_body_with_many_mistakes_is_refused_for_the_first(server, path, body, message):
+    answer = server.post(path, json=body)
+    assert (answer.status_code, answer.json()) == (422, {"error": message})
+
+
+@pytest.mark.parametrize(
+    ("host", "named", "status"),
+    [
+        ("127.0.0.2", "127.0.0.2:8644", 200),
+        ("127.0.0.2", "localhost:8644", 200),
+        ("127.0.0.2", "127.0.0.3:8644", 403),
+        ("MyMachine", "mymachine", 200),
+        ("::1", "[::1]:8644", 200),
+        ("127.0.0.1", "127.0.0.2:8644", 403),
+        ("mymachine", "mymachine:8644.attacker.example", 403),
+    ],
+)
+def test_a_server_answers_to_the_host_that_it_was_given(metric, host, named, status):
+    visitor = TestClient(Service(Batcher(lambda: metric, Limits()), None, host).app)
+    answer = visitor.get("/docs", headers={"Host": named})
+    assert answer.status_code == status
+    if host == "127.0.0.2" and status == 403:
+        names = "127.0.0.2, 127.0.0.1 or localhost"
+        expected = f"Host: expected {names}; a server with a token answers to any name"
+        assert answer.json() == {"error": expected}
+
+
+def test_a_connection_that_the_kernel_has_made_is_answered_at_the_end(metric):
+    batcher = Batcher(lambda: metric, Limits())
+
+    async def end_with_a_new_connection(listener):
+        config = uvicorn.Config(Service(batcher).app, http="h11", lifespan="off", log_config=None)
+        config.load()
+        server = _Server(config, batcher, lambda message: None)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup([listener])
+        await asyncio.sleep(0.01)
+        # The event loop knows nothing of this connection before the end begins.
+        with socket.create_connection(listener.getsockname(), timeout=30) as visitor:
+            visitor.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await server.shutdown([listener])
+            return visitor.recv(1 << 16)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert asyncio.run(end_with_a_new_connection(listener)).startswith(b"HTTP/1.1 503 ")
+
+
+def test_the_description_says_that_completions_may_be_chats(server):
+    schema = server.get("/openapi.json").json()["components"]["schemas"]["RewardRequest"]
+    items = schema["properties"]["completions"]["anyOf"][0]["items"]["anyOf"]
+    assert [item["type"] for item in items] == ["string", "array"]
+    assert items[1]["items"]["type"] == "object"
+    assert "list of strings" in server.get("/docs").text

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import runpy
@@ -170,6 +171,55 @@ def test_another_address_with_a_token_that_is_never_printed(head_folder, tmp_pat
         out, errors = process.communicate(timeout=60)
         assert process.returncode == 0
         assert token not in out + errors
+
+
+def test_the_example_waits_for_a_server_that_is_restarted(monkeypatch):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            content = json.dumps({"rewards": [0.5], "path": self.path}).encode()
+            self.send_response(200 if self.path == "/reward" else 404)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
+        server.server_bind()  # refuses connections, as it does not listen yet
+        thread = threading.Thread(target=server.serve_forever)
+
+        def listen(_):
+            server.server_activate()
+            thread.start()
+
+        monkeypatch.setenv("SIMLLM_SERVER", f"http://127.0.0.1:{server.server_port}")
+        example = runpy.run_path(str(ROOT / "docs/examples/http_reward.py"))
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "sleep", listen)
+            assert example["rewards"](["a"], ["b"]) == [0.5]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_it_ends_in_time_while_the_model_is_loaded():
+    code = (
+        "import sys, threading, simllm.metric as metric\n"
+        "metric.SimLLM = lambda *_, **__: threading.Event().wait()\n"
+        "from simllm.cli.main import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, "serve", "--port", "0", "--timeout", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(process.stdout.readline().strip().rstrip("/").rpartition(":")[2])
+        assert request(port, "GET", "/health")[1]["status"] == "loading"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.slow

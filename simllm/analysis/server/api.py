@@ -13,7 +13,7 @@ import prometheus_client as prometheus
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 import simllm
@@ -39,24 +39,40 @@ def _as_completion(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_as_text)]
-Completion = Annotated[str, BeforeValidator(_as_completion)]
+Completion = Annotated[
+    str, BeforeValidator(_as_completion, json_schema_input_type=str | list[dict[str, Any]])
+]
+# Without fail_fast, a wrong body of many items would make an error for each of them.
+Texts = Annotated[list[Text], Field(fail_fast=True)]
+_MOST_KEYS = 16  # more than any object here has
 
 
-class Pair(BaseModel):
-    """A candidate and what it is scored against, as in the JSON lines that the command reads."""
+class _Strict(BaseModel):
+    """An object without unknown keys, each of which would make an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_keys(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > _MOST_KEYS:
+            raise ValueError(f"expected at most {_MOST_KEYS} keys, not {len(value):,}")
+        return value
+
+
+class Pair(_Strict):
+    """A candidate and what it is scored against, as in the JSON lines that the command reads."""
+
     candidate: Text
     reference: Text | None = None
     code: Text | None = Field(None, description="The code that the candidate describes.")
     language: Text | None = Field(None, description="Of the code, such as java.")
 
 
-class ScoreRequest(BaseModel):
+class ScoreRequest(_Strict):
     """Pairs to score."""
 
-    model_config = ConfigDict(extra="forbid")
-    pairs: list[Pair] = Field(min_length=1)
+    pairs: list[Pair] = Field(min_length=1, fail_fast=True)
     against: Literal["reference", "code", "both"] = "reference"
     scale: Literal["raw", "percentile", "same", "graded"] = Field("raw", description="Of scores and mean.")
 
@@ -86,11 +102,13 @@ class ScoreReply(BaseModel):
 class RewardRequest(BaseModel):
     """Completions and their references, or what OpenRLHF sends: query, prompts and labels."""
 
-    completions: list[Completion] | None = Field(None, description="Texts, or lists of chat messages.")
-    references: list[Text] | None = None
-    query: list[Text] | None = Field(None, description="Prompts, each followed by its completion.")
-    prompts: list[Text] | None = None
-    labels: list[Text] | None = Field(None, description="The references.")
+    completions: list[Completion] | None = Field(
+        None, fail_fast=True, description="Texts, or lists of chat messages."
+    )
+    references: Texts | None = None
+    query: Texts | None = Field(None, description="Prompts, each followed by its completion.")
+    prompts: Texts | None = None
+    labels: Texts | None = Field(None, description="The references.")
 
     def examples(self) -> list[Example]:
         """Return completions with their references; InputError if they do not belong together."""
@@ -182,8 +200,8 @@ def about_invalid(error: RequestValidationError) -> str:
 class Service:
     """The addresses of the server, as a FastAPI application in `app`."""
 
-    def __init__(self, batcher: Batcher, token: str | None = None) -> None:
-        """Make the application; without a token, it answers to the names of this machine alone."""
+    def __init__(self, batcher: Batcher, token: str | None = None, host: str = "127.0.0.1") -> None:
+        """Make the application; without a token, it answers to `host` and the names of this machine alone."""
         self.batcher, self.limits = batcher, batcher.limits
         limits = self.limits
         self.app = app = FastAPI(
@@ -208,7 +226,7 @@ class Service:
         app.add_exception_handler(AnyHTTPException, _refuse)
         app.add_exception_handler(Exception, _fail)
         paths = {route.path for route in app.routes if hasattr(route, "path")}
-        app.add_middleware(Gate, batcher=batcher, token=token, paths=paths)
+        app.add_middleware(Gate, batcher=batcher, token=token, host=host, paths=paths)
 
     async def score(self, body: ScoreRequest, request: Request) -> JSONResponse:
         """Score pairs, as the command simllm score does."""

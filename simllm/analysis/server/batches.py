@@ -17,6 +17,7 @@ from simllm.errors import OptionError
 from simllm.io import tables
 from simllm.metric import SimLLM
 from simllm.metrics.interface import Example
+from simllm.scoring.embedding import between_batches
 from simllm.scoring.scores import Scores
 
 
@@ -27,7 +28,8 @@ class Limits:
     Attributes:
         max_body: Bytes in a request.
         max_pairs: Pairs in a request.
-        max_waiting: Pairs in all waiting requests; more are refused.
+        max_waiting: Pairs in all waiting requests; more are refused, as are more characters than 16 requests
+            of the largest size have.
         timeout: Seconds from the beginning of a request to its answer.
     """
 
@@ -35,6 +37,11 @@ class Limits:
     max_pairs: int = 1024
     max_waiting: int = 16_384
     timeout: float = 60
+
+    @property
+    def max_characters(self) -> int:
+        """Characters in all waiting requests."""
+        return 16 * self.max_body
 
     def __post_init__(self) -> None:
         for name in ("max_body", "max_pairs", "timeout"):
@@ -75,13 +82,23 @@ class BusyError(Exception):
         self.seconds = seconds
 
 
+class _UnwantedError(Exception):
+    """Error that ends the scoring of requests for which nobody waits any more."""
+
+
 @dataclass(frozen=True)
 class _Job:
-    """A waiting request."""
+    """A request; its result can be cancelled until it is there."""
 
     examples: Sequence[Example]
     against: str
+    characters: int
     result: Future[Scores] = field(default_factory=Future)
+
+
+def _count_characters(examples: Sequence[Example]) -> int:
+    texts = ((e.candidate, e.reference, e.source, e.language) for e in examples)
+    return sum(len(text) for four in texts for text in four if text)
 
 
 class Batcher:
@@ -100,7 +117,7 @@ class Batcher:
         self.stopping = False
         self._load = load
         self._queue = deque[_Job]()
-        self._waiting = 0  # pairs in the queue
+        self._waiting = self._characters = 0  # pairs and characters in the queue
         self._speed = 100.0  # pairs a second, at first a guess
         self._ended = False
         self._changed = threading.Condition()
@@ -111,29 +128,35 @@ class Batcher:
         self._loaded = loaded
         self._thread.start()
 
-    def end(self) -> None:
-        """Score what waits, and end the thread."""
+    def end(self, seconds: float | None = None) -> None:
+        """Score what waits, and end the thread; after some seconds, leave it alone."""
         with self._changed:
             self._ended = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def submit(self, examples: Sequence[Example], against: str) -> Future[Scores]:
         """Add a request to the queue; cancel its result if nobody waits for it any more."""
         if self.metric is None:
             raise BusyError("the model is being loaded")
-        job = _Job(examples, against)
+        job = _Job(examples, against, _count_characters(examples))
         with self._changed:
-            if self._waiting + len(examples) > self.limits.max_waiting:
+            limits, found = self.limits, ""
+            if self._waiting + len(examples) > limits.max_waiting:
+                found = tables.format_count(self._waiting, "pair")
+            elif self._characters + job.characters > limits.max_characters:
+                found = tables.format_count(self._characters, "character")
+            if found:
                 seconds = math.ceil(min(60, self._waiting / self._speed))
-                raise BusyError(f"{tables.format_count(self._waiting, 'pair')} are waiting already", seconds)
+                raise BusyError(f"{found} are waiting already", seconds)
             self._queue.append(job)
-            self._count(len(examples))
+            self._count(job, 1)
             self._changed.notify()
         return job.result
 
-    def _count(self, pairs: int) -> None:
-        self._waiting += pairs
+    def _count(self, job: _Job, sign: int) -> None:
+        self._waiting += sign * len(job.examples)
+        self._characters += sign * job.characters
         self.measured.waiting.set(self._waiting)
 
     def _run(self) -> None:
@@ -165,9 +188,8 @@ class Batcher:
                     if taken and not (is_like and pairs + len(job.examples) <= together):
                         left.append(job)
                         continue
-                    self._count(-len(job.examples))
-                    # False if nobody waits for the result any more.
-                    if job.result.set_running_or_notify_cancel():
+                    self._count(job, -1)
+                    if not job.result.cancelled():
                         taken.append(job)
                         pairs += len(job.examples)
                 self._queue.extendleft(reversed(left))
@@ -177,17 +199,27 @@ class Batcher:
     def _score(self, metric: SimLLM, jobs: Sequence[_Job]) -> None:
         started = time.perf_counter()
         against, pairs = jobs[0].against, sum(len(job.examples) for job in jobs)
+
+        def check() -> None:
+            if all(job.result.cancelled() for job in jobs):
+                raise _UnwantedError
+
+        between_batches.set(check)
         try:
+            check()
             results = metric.score_groups([job.examples for job in jobs], against)
+        except _UnwantedError:
+            return
         except Exception as error:
             if len(jobs) > 1:  # the others must not fail with one of them
                 for job in jobs:
                     self._score(metric, [job])
-            else:
+            elif jobs[0].result.set_running_or_notify_cancel():
                 jobs[0].result.set_exception(error)
             return
         for job, scores in zip(jobs, results, strict=True):
-            job.result.set_result(scores)
+            if job.result.set_running_or_notify_cancel():  # from here on, it cannot be cancelled
+                job.result.set_result(scores)
         seconds = time.perf_counter() - started
         self._speed += 0.2 * (pairs / seconds - self._speed)
         self.measured.pairs.labels(against).inc(pairs)

@@ -9,6 +9,7 @@ import hmac
 import ipaddress
 import math
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
@@ -30,8 +31,11 @@ _OPEN = ("/health", "/docs", "/openapi.json")  # without a token: they tell noth
 class Gate:
     """What stands before the addresses: token, limits, and figures of each request."""
 
-    def __init__(self, app: ASGIApp, batcher: Batcher, token: str | None, paths: Collection[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, batcher: Batcher, token: str | None, host: str, paths: Collection[str]
+    ) -> None:
         self.app, self.batcher, self.token, self.paths = app, batcher, token, paths
+        self.host = _in_address(host).lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or hand it on with a limited body."""
@@ -61,9 +65,11 @@ class Gate:
         """Return the answer to a request that is refused by its headers."""
         if self.token is None:
             # Another site can make its own name lead to this machine (DNS rebinding), but not change `Host`.
-            if not loopback_server.is_loopback(headers.get("Host", "")):
-                message = "Host: expected 127.0.0.1 or localhost; a server with a token answers to any name"
-                return JSONResponse({"error": message}, 403)
+            host = headers.get("Host", "").strip().lower()
+            if not (loopback_server.is_loopback(host) or re.sub(":[0-9]{1,5}$", "", host) == self.host):
+                own = "" if loopback_server.is_loopback(self.host) else f"{self.host}, "
+                expected = f"{own}127.0.0.1 or localhost; a server with a token answers to any name"
+                return JSONResponse({"error": f"Host: expected {expected}"}, 403)
         elif path not in _OPEN and not self._knows_token(headers.get("Authorization", "")):
             message = "Authorization: expected Bearer and the token, or the token as the password of Basic"
             return JSONResponse({"error": message}, 401, {"WWW-Authenticate": "Bearer, Basic"})
@@ -117,6 +123,11 @@ class Gate:
         return limited
 
 
+def _in_address(host: str) -> str:
+    """Return a host as it stands in a URL and in the header `Host`."""
+    return f"[{host}]" if ":" in host else host
+
+
 def listen(host: str, port: int, has_token: bool) -> tuple[socket.socket, str]:
     """Open a socket that listens, and return its address as a URL; port 0 is any free port.
 
@@ -140,10 +151,13 @@ def listen(host: str, port: int, has_token: bool) -> tuple[socket.socket, str]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"{host}, port {port}: cannot be used ({reason}); name another") from None
     port = listener.getsockname()[1]
-    return listener, f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    return listener, f"http://{_in_address(host)}:{port}/"
 
 
-_LAST_REQUESTS = 0.5  # seconds
+# Seconds; together, they are less than the 5 after `timeout` that docs/serving.md states.
+_LAST_REQUESTS = 0.5
+_LAST_ANSWERS = 1  # after `timeout`, rounded up
+_LAST_BATCH = 2
 
 
 class _Server(uvicorn.Server):
@@ -179,7 +193,14 @@ class _Server(uvicorn.Server):
         if not self.batcher.failure:
             self.say("stopping when all requests are answered; a second signal ends at once")
         self.batcher.stopping = True
-        await asyncio.sleep(0)  # the event loop takes the connections that the kernel has already made
+        # The event loop needs three passes to take the connections that the kernel has already made: it finds
+        # and accepts them, and gives them to the server, which must not be closed then.
+        for _ in range(2):
+            await asyncio.sleep(0)
+        with contextlib.suppress(NotImplementedError):  # Windows
+            for listener in (each for server in self.servers for each in server.sockets):
+                asyncio.get_running_loop().remove_reader(listener.fileno())  # accept no more
+        await asyncio.sleep(0)
         for server in self.servers:
             server.close()
         # A client may just be sending a request on an idle connection; the answer tells it to send no more.
@@ -203,7 +224,7 @@ def serve(app: ASGIApp, batcher: Batcher, listener: socket.socket, say: Callable
         server_header=False,
         # Longer than the 60 seconds for which balancers keep idle connections and may use them again.
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=math.ceil(batcher.limits.timeout) + 5,
+        timeout_graceful_shutdown=math.ceil(batcher.limits.timeout) + _LAST_ANSWERS,
     )
     server = _Server(config, batcher, say)
 
@@ -217,6 +238,7 @@ def serve(app: ASGIApp, batcher: Batcher, listener: socket.socket, say: Callable
     try:
         asyncio.run(server.serve([listener]))
     finally:
-        batcher.end()
+        # What is still scored now is wanted by nobody; the thread ends after its batch, or with the process.
+        batcher.end(_LAST_BATCH)
     if batcher.failure:
         raise batcher.failure
