@@ -33,6 +33,8 @@ import yaml
 from safetensors.numpy import load_file, save_file
 
 from simllm.errors import InputError
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import build
 from simllm.model import saved_model
 from train.contrastive.config import ContrastiveConfig
@@ -47,6 +49,7 @@ from train.runtime.signals import STOPPED_BY_SIGNAL
 ROOT = Path(__file__).parents[2]
 CONFIG, DATA, TEACHER, TEXTS = "session.yaml", "data.tar.xz", "teacher.npz", "texts.txt.xz"
 MODEL = "model.tar"  # and the number of a part
+CARRIED = "carried.txt"  # the hashes of what has been unpacked
 PART = 15 << 20  # bytes
 SAVING = 40  # seconds for the last state and the results
 TRIAL = 40  # updates that measure the speed of training
@@ -66,8 +69,11 @@ class Packer:
         if pattern not in self.places:
             place = self.places[pattern] = self.folder / f"{len(self.places)}"
             place.mkdir()
-            for file in match_files(pattern):
-                shutil.copyfile(file, place / file.name)
+            files = match_files(pattern)
+            if not files or not all(file.is_file() for file in files):
+                raise InputError(f"{pattern}: a session carries files, and no folders")
+            for number, file in enumerate(files):  # equal names may come from several folders
+                shutil.copyfile(file, place / f"{number:04}-{file.name}")
         names = [file.name for file in self.places[pattern].iterdir()]
         return f"${{data}}/{self.places[pattern].name}/{names[0] if len(names) == 1 else '*'}"
 
@@ -97,7 +103,8 @@ def pack(config, out, limit, overrides):
     with tarfile.open(first / DATA, "w:xz", preset=9) as archive:
         archive.add(copy.folder, "data")
     shutil.rmtree(copy.folder)
-    if not (ROOT / settings.model).resolve().is_relative_to(ROOT):
+    # Only what is committed travels with the checkout, not `runs`.
+    if not (ROOT / settings.model).resolve().is_relative_to(ROOT / "checkpoints"):
         write_parts(Path(settings.model), second)
     stored = training_texts.collect_texts(
         settings.imitation, out, World(), exclude=settings.exclude,
@@ -173,6 +180,16 @@ def unpack_teacher(file, folder):
     save_file(weights, folder / "model.safetensors")
 
 
+def _carried_files(folder):
+    """Return the files in a folder that are for a session, by their names."""
+    known = (CONFIG, DATA, TEACHER, TEXTS)
+    return {
+        file.name: file
+        for file in sorted(folder.iterdir())
+        if file.name in known or file.name.startswith(f"{MODEL}.")
+    }
+
+
 class Session:
     """A session: where it works, where its results go, and when it must have ended."""
 
@@ -183,16 +200,36 @@ class Session:
         self.started, self.seconds = time.monotonic(), seconds
         self.asked_to_stop = False
         self.facts = {"seconds": seconds}
-        for folder in (out, work):
-            folder.mkdir(parents=True, exist_ok=True)
-        for folder in carry:
-            if any(folder.glob(f"{MODEL}.*")):  # a later folder replaces the model of an earlier one
-                for file in work.glob(f"{MODEL}.*"):
-                    file.unlink()
-            for file in sorted(folder.iterdir()):
-                if file.name in (CONFIG, DATA, TEACHER, TEXTS) or file.name.startswith(MODEL):
-                    shutil.copyfile(file, work / file.name)
+        OutputFolder(work, "a session on a GPU").own()
+        out.mkdir(parents=True, exist_ok=True)
+        self._copy(carry)
         signal.signal(signal.SIGTERM, self._stop)
+
+    def _copy(self, carry):
+        """Copy what is carried, unless it differs from that with which the training here has begun."""
+        files = _carried_files(self.work)
+        for folder in carry:
+            found = _carried_files(folder)
+            if any(name.startswith(MODEL) for name in found):  # it replaces the model of an earlier folder
+                files = {name: file for name, file in files.items() if not name.startswith(MODEL)}
+            files |= found
+        names = sorted(files.keys() - {CONFIG})
+        self.carried = " ".join(f"{name}:{output_file.sha256_of(files[name])}" for name in names)
+        if not self.is_unpacked() and has_saved_states(self.work / "run" / "states"):
+            raise InputError(
+                f"{self.work}: its training began with other data, teacher or model than are carried; "
+                "name another folder with --work"
+            )
+        for name in _carried_files(self.work).keys() - files.keys():
+            (self.work / name).unlink()
+        for name, file in files.items():
+            if file != self.work / name:
+                shutil.copyfile(file, self.work / name)
+
+    def is_unpacked(self):
+        """Return whether what is carried has been unpacked."""
+        file = self.work / "data" / CARRIED
+        return file.is_file() and file.read_text() == self.carried
 
     def _stop(self, number, frame):
         self.asked_to_stop = True
@@ -238,7 +275,7 @@ class Session:
         if lacking:
             print(f"no training: {', '.join(lacking)} not carried")
             return
-        if not (self.work / "data").is_dir():
+        if not self.is_unpacked():
             self.unpack()
         values = [*overrides, f"out={self.work / 'run'}", f"imitation.teachers=[{self.work / 'teacher'}]"]
         if (self.work / "start").is_dir():
@@ -252,18 +289,18 @@ class Session:
     def unpack(self):
         """Unpack what was carried."""
         part = self.work / "unpacking"
-        shutil.rmtree(part, ignore_errors=True)
+        for name in ("unpacking", "data", "teacher", "start"):
+            shutil.rmtree(self.work / name, ignore_errors=True)
         part.mkdir()
         with tarfile.open(self.work / DATA) as archive:
             archive.extractall(part, filter="data")
         (part / "data" / "texts.txt").write_bytes(lzma.decompress((self.work / TEXTS).read_bytes()))
-        shutil.rmtree(self.work / "teacher", ignore_errors=True)
         unpack_teacher(self.work / TEACHER, self.work / "teacher")
         if parts := sorted(self.work.glob(f"{MODEL}.*")):
-            shutil.rmtree(self.work / "start", ignore_errors=True)
             whole = io.BytesIO(b"".join(file.read_bytes() for file in parts))
             with tarfile.open(fileobj=whole) as archive:
                 archive.extractall(self.work / "start", filter="data")
+        (part / "data" / CARRIED).write_text(self.carried)
         (part / "data").rename(self.work / "data")  # at the end: the sign that all is there
 
     def _call_training(self, values):
@@ -288,7 +325,7 @@ class Session:
                 "evaluate_every": -(-updates // 10),
             }
             self._forget_trial()
-            file.write_text(json.dumps([f"{key}={value}" for key, value in chosen.items()]))
+            output_file.write(file, json.dumps([f"{key}={value}" for key, value in chosen.items()]))
 
     def _forget_trial(self):
         """Remove the model and the states of the trial, but not the prepared texts and embeddings."""

@@ -1,11 +1,15 @@
 """The benchmark of GPUs runs in its reduced form on a CPU, without packages that GPU machines may lack."""
 
 import json
+import math
+import signal
 
 import pytest
+import torch
 
 from tests.bare_image import ABSENT, run_without
-from tests.benchmarks.gpu import compare_with_targets
+from tests.benchmarks import gpu
+from tests.benchmarks.gpu import assert_below, assert_close, compare_with_targets, differences
 
 
 @pytest.mark.slow
@@ -36,6 +40,37 @@ def test_a_run_that_is_cut_off_keeps_its_results(tmp_path):
     assert found["scores"]["error"] == "ended after its limit of 0 s"
     assert found["base"]["error"] == "left out, because the time was up"
     assert found["failed"] == ["scores", "base"]
+
+
+@pytest.mark.parametrize("lost", ["loss", "first", "second"])
+def test_a_difference_that_is_no_number_fails(lost):
+    expected = {"first": torch.ones(2), "second": torch.ones(2), "loss": torch.tensor(1.0)}
+    rows = {"bf16": differences(expected, expected)}
+    assert_close(rows, gpu.TOLERANCE.get)
+    found = expected | {lost: expected[lost] * math.nan}
+    with pytest.raises(AssertionError, match="bf16"):
+        assert_close({"bf16": differences(expected, found)}, gpu.TOLERANCE.get)
+
+
+@pytest.mark.parametrize("name", ["golden", "cpu"])
+def test_a_score_that_is_no_number_fails(name):
+    scores, limits = {"golden": 1e-6, "cpu": 1e-6}, {"golden": 1e-4, "cpu": 1e-4}
+    assert_below(scores, limits)
+    with pytest.raises(AssertionError, match=f"^{name}: expected less than"):
+        assert_below(scores | {name: math.nan}, limits)
+
+
+def test_a_limit_of_zero_leaves_everything_out(tmp_path, monkeypatch):
+    file, handler = tmp_path / "gpu.json", signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(
+        "sys.argv", ["gpu", "--cpu", "--limit", "0", "--parts", "scores", "--json", str(file)]
+    )
+    try:
+        with pytest.raises(SystemExit, match="1"):
+            gpu.main()
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert json.loads(file.read_text())["scores"] == {"error": "left out, because the time was up"}
 
 
 def test_targets_are_reached_or_not():

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 import torch
 
+from simllm.errors import InputError
 from simllm.model import saved_model
 from tests.benchmarks import gpu_session
 from tests.conftest import ROOT
 from tests.train.contrastive.one_update import overrides
+from train.corpus.sources import match_files
 from train.distill.teachers import load
 
 NEEDED = ["simllm", "train", "configs", "tests/benchmarks", "checkpoints/default"]
@@ -76,6 +78,63 @@ def test_a_session_without_a_gpu_is_refused(call, tmp_path):
     done = call(gpu_session, "run", tmp_path / "out")
     assert done.returncode == "error: no GPU is here; for a dry run, use --device cpu"
     assert not (tmp_path / "out").exists()
+
+
+def test_files_with_equal_names_are_carried_apart(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "texts.txt").write_text(name)
+    pack = gpu_session.Packer(tmp_path / "data")
+    pattern = pack(f"{tmp_path}/*/texts.txt").replace("${data}", f"{tmp_path}/data")
+    assert [file.read_text() for file in match_files(pattern)] == ["a", "b"]
+    with pytest.raises(InputError, match="a session carries files, and no folders"):
+        pack(f"{tmp_path}/a")
+
+
+@pytest.fixture
+def carry(teachers, tmp_path):
+    """Return a folder with what a session carries, made of few words."""
+    folder = tmp_path / "carry"
+    (folder / "data").mkdir(parents=True)
+    gpu_session.pack_teacher(teachers["bert"], folder / gpu_session.TEACHER)
+    with tarfile.open(folder / gpu_session.DATA, "w:xz") as archive:
+        archive.add(folder / "data", "data")
+    (folder / gpu_session.TEXTS).write_bytes(lzma.compress(b"first\n"))
+    return folder
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """Return a function that begins a session in this process, in the same place each time."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield lambda *carried: gpu_session.Session(tmp_path / "out", carried, tmp_path / "work", 60, cpu=True)
+    signal.signal(signal.SIGTERM, handler)
+
+
+def test_the_user_s_folder_is_not_used(begin, tmp_path):
+    for name in ("run/states", "teacher"):
+        (tmp_path / "work" / name).mkdir(parents=True)
+    with pytest.raises(InputError, match="holds files that simllm did not write"):
+        begin()
+
+
+def test_what_is_newly_carried_is_unpacked(begin, carry, tmp_path):
+    begin(carry).unpack()
+    assert begin(carry).is_unpacked()
+    assert begin().is_unpacked()
+    (carry / gpu_session.TEXTS).write_bytes(lzma.compress(b"second\n"))
+    session = begin(carry)
+    assert not session.is_unpacked()
+    session.unpack()
+    assert session.is_unpacked()
+    assert (tmp_path / "work" / "data" / "texts.txt").read_text() == "second\n"
+
+    # A training goes on with the texts with which it has begun.
+    (tmp_path / "work" / "run" / "states" / "state-00000010").mkdir(parents=True)
+    (carry / gpu_session.TEXTS).write_bytes(lzma.compress(b"third\n"))
+    with pytest.raises(InputError, match="began with other data"):
+        begin(carry)
+    assert begin().is_unpacked()
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
