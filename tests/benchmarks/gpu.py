@@ -211,7 +211,7 @@ class Checks:
         with tempfile.TemporaryDirectory() as name:
             folder, result = Path(name), {}
             texts = [text for text in item_texts() if 3 < text.count(" ") < 20]
-            texts = texts[: 800 if self.on_gpu else 100]
+            texts = texts[: 800 if self.on_gpu else 60]
             (folder / "texts.txt").write_text("".join(f"{text}\n" for text in texts))
             rows = [{"a": a, "b": b, "score": i % 6} for i, (a, b) in enumerate(pairwise(texts[:60]))]
             (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -240,29 +240,34 @@ class Checks:
     def _distillation_task(self, folder, world):
         """Prepare a distillation of the included model, from texts to the student."""
         values = [f"texts=[{{source: {folder}/texts.txt}}]", "exclude=[]", f"dev=[{folder}/rated.jsonl]"]
-        values += [f"teachers=[{default_model()}]", "start=null", "groups=64", "precision=fp32"]
+        values += [f"teachers=[{default_model()}]", "start=null", f"groups={64 if self.on_gpu else 16}"]
         values += ["model.vocab_size=400", "model.num_hidden_layers=2", f"out={folder}/distilled"]
+        values += ["precision=fp32"]
         return prepare(training_config.load(DistillConfig, CONFIGS / "distill.yaml", values), world)[0]
 
     def _contrastive_task(self, folder, world):
         """Make a contrastive task with meaning head and imitation, of the included model."""
+        pairs = 32 if self.on_gpu else 6
         items = f"source: {ITEMS}/method_summaries.jsonl.gz, items: true, share: 1"
-        rated = f"{{sources: [{folder}/rated.jsonl], fields: [a, b, score], pairs: 32, weight: 1}}"
+        rated = f"{{sources: [{folder}/rated.jsonl], fields: [a, b, score], pairs: {pairs}, weight: 1}}"
         imitation = {"texts": [{"source": f"{folder}/texts.txt"}], "teachers": [str(default_model())]}
-        imitation |= {"groups": 32, "cosine_weight": 1, "similarity_weight": 1}
+        imitation |= {"groups": pairs, "cosine_weight": 1, "similarity_weight": 1}
         head = "head: {width: 192, layers: 2, heads: 4, encoder_layers: 4}"
         values = [f"model={default_model()}", f"positives=[{{{items}, hard_negatives: 2}}]", "overlap=null"]
-        values += [f"meaning={{{head}, sources: [{{{items}}}], pairs: 32, weight: 1}}", f"rated=[{rated}]"]
+        values += [
+            f"meaning={{{head}, sources: [{{{items}}}], pairs: {pairs}, weight: 1}}",
+            f"rated=[{rated}]",
+        ]
         values += ["exclude=[]", f"dev=[{folder}/rated.jsonl]", f"dev_comments={folder}/texts.txt"]
-        values += ["pairs=32", "precision=fp32", f"out={folder}/contrastive"]
+        values += [f"pairs={pairs}", "precision=fp32", f"out={folder}/contrastive"]
         values += [f"imitation={json.dumps(imitation)}", "chunk_tokens=65536"]
         config = training_config.load(ContrastiveConfig, CONFIGS / "contrastive.yaml", values)
         return ContrastiveTask(config, world, load_or_compute_targets(config, world))
 
     def _masked_task(self, folder, world):
         """Make a task of masked pretraining with the included model, as transformers loads it."""
-        values = [f"model={default_model()}", "precision=fp32", "test_texts=50", "batch_tokens=2048"]
-        values += ["accumulation=1", "out=none"]
+        values = [f"model={default_model()}", "precision=fp32", "test_texts=50"]
+        values += [f"batch_tokens={2048 if self.on_gpu else 256}", "accumulation=1", "out=none"]
         config = training_config.load(masked.MaskedConfig, CONFIGS / "masked.yaml", values)
         torch.manual_seed(0)  # the output layers are new
         model, tokenizer = masked.load(Path(config.model))
@@ -383,7 +388,7 @@ class Checks:
         """
         settings = self.settings(
             "mini", f"out={out}", f"precision={precision}", "token_vectors=random", "warmup_updates=4",
-            f"updates={40 if self.on_gpu else 6}", "evaluate_every=2", "test_texts=50",
+            f"updates={40 if self.on_gpu else 4}", "evaluate_every=2", "test_texts=50",
         )  # fmt: skip
         data, lines = self.data(settings), []
 

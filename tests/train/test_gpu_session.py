@@ -158,7 +158,7 @@ def test_sessions_resume_and_end_in_time(session, update_folder, teachers, tmp_p
         for a, b in zip(kept[200:210], kept[210:220], strict=True)
     ]
     (update_folder / "excluded.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
-    values = [*overrides(update_folder), f"exclude=[{update_folder}/excluded.jsonl]", imitation]
+    values = [*overrides(update_folder), f"exclude=[{update_folder}/excluded.jsonl]", imitation, "pairs=8"]
     pack = session("pack", "configs/contrastive.yaml", tmp_path / "carry", *values)
     assert pack.wait(120) == 0
     packed = (
@@ -171,7 +171,7 @@ def test_sessions_resume_and_end_in_time(session, update_folder, teachers, tmp_p
     # The training needs nothing but what was carried.
     hidden = update_folder.rename(update_folder.with_name("hidden"))
     try:
-        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "60"]
+        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "20"]
         first = session("run", tmp_path / "out-1", "--carry", *carry, "--work", work, *command)
         stop_after_evaluation(first, work, 0)
         facts, _ = results(tmp_path / "out-1")
