@@ -347,7 +347,7 @@ def compare_embeddings(
             between_batches.get()()
             a, b = stack(texts.clauses(i)), stack(texts.clauses(n + i))
             # One row at a time: a copy of both embeddings for each two clauses would take much memory.
-            similar = np.stack([similarity(np.broadcast_to(row, b.shape), b) for row in a])
+            similar = np.stack([similarity(np.tile(row, (len(b), 1)), b) for row in a])
             comparisons[i] = compare(similar, texts.divided[i], texts.divided[n + i])
             scores[i] = comparisons[i].score
     return scores, comparisons
