@@ -77,6 +77,7 @@ def run_tests_as_on_windows(*tests):
     assert done.returncode == 0, done.stdout[-5000:]
 
 
+@pytest.mark.slow
 def test_output_files_as_on_windows():
     # Tests that need no model of their own; the slow lane has the others.
     run_tests_as_on_windows("tests/io/test_output_file.py", "tests/io/test_partial_file.py")

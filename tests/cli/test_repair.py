@@ -30,6 +30,7 @@ def file(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
     words = (
         "--base-url",

@@ -95,6 +95,7 @@ def test_odd_requests_get_a_status(port, request_, status, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_many_silent_clients_and_clients_that_go_away_disturb_nobody(port, capfd):
     silent = [connect(port) for _ in range(300)]
     for client in silent[:100]:

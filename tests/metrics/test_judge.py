@@ -297,6 +297,7 @@ def test_failed_requests_are_repeated_on_demand(server, judge):
     assert len(server.requests) == len(PAIRS) + 1
 
 
+@pytest.mark.slow
 def test_lost_endpoint_is_exit_1_and_the_same_command_continues(server, judge, pairs):
     gone = []
 

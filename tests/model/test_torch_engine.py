@@ -146,6 +146,7 @@ def run_program(folder, model_folder, check, method="fork", threads=1, **environ
     subprocess.run([sys.executable, program], env=environment, check=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_forked_workers_score_with_one_thread(model_folder, tmp_path):
     run_program(tmp_path, model_folder, POOL)
 

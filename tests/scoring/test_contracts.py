@@ -195,7 +195,7 @@ def test_the_default_model_gives_its_golden_scores():
         )
 
 
-@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("engine", ["torch", pytest.param("onnxruntime", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:.*(texts|pairs)")
 def test_the_included_code_reader_gives_its_golden_scores(engine):
     reader = SimLLM(engine=engine).code_reader

@@ -41,7 +41,7 @@ def tolerance(metric):
     return TOLERANCE["fast" if metric.mode == "fast" else "exact"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(PAIRS, st.randoms(use_true_random=False))
 def test_same_is_a_symmetric_probability_independent_of_other_pairs(metric, pairs, random):
     candidates, references = map(list, zip(*pairs, strict=True))
@@ -227,6 +227,7 @@ def test_a_wrong_measure_is_refused(model_folder, options, message):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_resumed_table_keeps_the_probabilities(head_folder, comments, tmp_path):
     lines = [json.dumps({"candidate": c, "reference": r}) + "\n" for c, r in pairwise(comments[:1200])]
     options = ["score", "--jsonl", "-", "--model", head_folder, "-f", "tsv", "-o"]

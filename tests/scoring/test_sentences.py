@@ -181,6 +181,7 @@ def test_fast_mode_and_copies_in_other_processes_give_the_same_scores(metric):
     assert copy.signature == metric.signature
 
 
+@pytest.mark.slow
 def test_clauses_of_long_texts_are_read_to_the_end(metric):
     filler = " ".join(f"Prints the line number {i} of the table." for i in range(60))
     late = f"{filler} {SENTENCES[2]}"

@@ -78,6 +78,7 @@ def rough_proofs(sandbox):
     return {proof.id: proof for proof in prove(cases, sandbox)}
 
 
+@pytest.mark.slow
 def test_proves_variants(proofs):
     for name in ("sum", "overridden", "generic", "constructor", "static state", "last"):
         assert proofs[name].verdict == ("proven" if proofs[name].power else "unproven")

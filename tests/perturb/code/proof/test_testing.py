@@ -36,6 +36,7 @@ def test_proofs_do_not_depend_on_batches_and_threads(sandbox):
     assert list(prove(cases[60:80], sandbox, inputs=8)) == proofs[60:80]
 
 
+@pytest.mark.slow
 def test_cases_are_read_as_they_are_needed(sandbox):
     read = []
     cases = (read.append(case.id) or case for case in python_cases(1000))
@@ -113,6 +114,7 @@ def test_functions_of_the_standard_library_are_not_refuted_by_themselves(sandbox
 FUNCTION = "int f(int a, int b) {\n    return a < b ? 1 : 2;\n}"
 
 
+@pytest.mark.slow
 def test_variants_of_functions_are_proven(sandbox, javac, tmp_path):
     sources = {"one": FUNCTION, "bad": "int f( {", "same": "int g() {\n    return 1;\n}"}
     rows = [{"id": name, "language": "java", "source": source} for name, source in sources.items()]
