@@ -15,7 +15,7 @@ _LONGEST = 64  # characters of a special token
 
 
 def completion_text(completion: Any) -> str:
-    """Return the text of a completion: a text, or a list of chat messages, of which the last one counts."""
+    """Return the text of a completion: a text, or the last message of a chat."""
     if isinstance(completion, list) and completion and isinstance(completion[-1], dict):
         completion = completion[-1].get("content")
     if not isinstance(completion, str):

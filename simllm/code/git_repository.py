@@ -228,7 +228,7 @@ class Repository:
 
     @property
     def has_commits(self) -> bool:
-        """Whether HEAD points to a commit: in a new repository it does not."""
+        """True if HEAD points to a commit; in a new repository it does not."""
         return bool(self._head)
 
     def ref(self, name: str) -> str:

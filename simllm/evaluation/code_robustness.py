@@ -129,7 +129,7 @@ class Figure:
         edit: `REWRITING`, `MUTANT` (mutants of all kinds), a kind of mutant, or `OTHER`.
         count: The number of changed versions.
         name: "move", the mean absolute change of the score, in spreads; "drop", the mean fall of the score,
-            in spreads; "falls", the share of versions with a lower score, of which ties are half; or "auc",
+            in spreads; "falls", the share of versions with a lower score, where ties count half; or "auc",
             the probability that the score falls more for a mutant than for a rewriting.
     """
 

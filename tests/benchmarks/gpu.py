@@ -462,7 +462,7 @@ def compare_with_targets(results):
 
 
 def _work(connection, name, cpu, seconds):
-    """Do one part in a child process, and send its figures, with a description of the machine."""
+    """Run one part in a child process, and send its figures, with a description of the machine."""
     os.setpgid(0, 0)
     # simllm gives a forked child one thread, because it may have taken over locks of its parent's threads.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
@@ -491,7 +491,7 @@ def _killed_at_end(process):
 
 
 def measure(name, left, cpu, seconds):
-    """Do one part in a process that ends after its limit, or `left` seconds; return facts and figures."""
+    """Run one part in a process that ends after its limit, or `left` seconds; return facts and figures."""
     # The parent must not use CUDA before it forks, and does not; the child need not import anything again.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)

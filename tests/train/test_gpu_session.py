@@ -129,7 +129,7 @@ def test_what_is_newly_carried_is_unpacked(begin, carry, tmp_path):
     assert session.is_unpacked()
     assert (tmp_path / "work" / "data" / "texts.txt").read_text() == "second\n"
 
-    # A training goes on with the texts with which it has begun.
+    # A resumed training needs the texts of its start.
     (tmp_path / "work" / "run" / "states" / "state-00000010").mkdir(parents=True)
     (carry / gpu_session.TEXTS).write_bytes(lzma.compress(b"third\n"))
     with pytest.raises(InputError, match="began with other data"):

@@ -21,7 +21,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 class SimLLMMetric(BaseMetric):
-    """Whether the actual output means the same as the expected output."""
+    """Metric that compares the meaning of the actual and the expected output."""
 
     def __init__(self, threshold: float = 0.5, scale: str = "same") -> None:
         """Take the smallest value that passes, on a scale of simllm: see `Scores.on`."""

@@ -149,7 +149,7 @@ class RewardReply(BaseModel):
 
 
 class Error(BaseModel):
-    """Why a request is refused."""
+    """Answer to a request that is refused."""
 
     error: str
 

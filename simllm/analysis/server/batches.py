@@ -52,7 +52,7 @@ class Limits:
 
 
 class Figures:
-    """What Prometheus reads at `/metrics`."""
+    """Figures that Prometheus reads at `/metrics`."""
 
     def __init__(self) -> None:
         self.registry = own = prometheus.CollectorRegistry()

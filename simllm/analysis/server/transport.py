@@ -1,4 +1,4 @@
-"""What carries requests: the socket, the gate with its limits and token, and the end by a signal."""
+"""Transport of requests: the socket, the gate with its limits and token, and the end by a signal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPEN = ("/health", "/docs", "/openapi.json")  # without a token: they tell noth
 
 
 class Gate:
-    """What stands before the addresses: token, limits, and figures of each request."""
+    """Gate before the addresses: it checks token and limits, and counts requests."""
 
     def __init__(
         self, app: ASGIApp, batcher: Batcher, token: str | None, host: str, paths: Collection[str]
