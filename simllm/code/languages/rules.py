@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from inspect import cleandoc
 
 from tree_sitter import Node
@@ -246,17 +247,16 @@ _TYPESCRIPT = replace(
 )
 
 
+def _lines_and_blocks(
+    lines: re.Pattern[bytes], block: re.Pattern[bytes], sign: bytes, code: bytes
+) -> Iterator[CommentPlace]:
+    """Yield the places of comments directly before functions; `sign` is in all code with blocks."""
+    places = [*line_comments(code, lines), *(line_comments(code, block) if sign in code else ())]
+    yield from sorted(places, key=lambda place: place.start)
+
+
 _GO_LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
 _GO_BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")
-
-
-def _go_places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of each comment directly before a Go function, in the order of the file."""
-    places = [
-        *line_comments(code, _GO_LINES),
-        *(line_comments(code, _GO_BLOCK) if b"*/\nfunc" in code else ()),
-    ]
-    yield from sorted(places, key=lambda place: place.start)
 
 
 def _go_strip_marks(raw: str) -> str:
@@ -276,7 +276,7 @@ def _go_name(node: Node) -> str:
 
 _GO = Language(
     grammars=(("tree_sitter_go", "language"),),
-    places=_go_places,
+    places=partial(_lines_and_blocks, _GO_LINES, _GO_BLOCK, b"*/\nfunc"),
     function=_begins("function_declaration", "method_declaration", "method_elem"),
     strip_marks=_go_strip_marks,
     name=_go_name,
@@ -286,15 +286,6 @@ _GO = Language(
 
 _RUBY_LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _RUBY_BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")
-
-
-def _ruby_places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of each comment directly before a Ruby method, in the order of the file."""
-    places = [
-        *line_comments(code, _RUBY_LINES),
-        *(line_comments(code, _RUBY_BLOCK) if b"\n=begin" in code else ()),
-    ]
-    yield from sorted(places, key=lambda place: place.start)
 
 
 def _ruby_strip_marks(raw: str) -> str:
@@ -310,7 +301,7 @@ def _ruby_strip_marks(raw: str) -> str:
 
 _RUBY = Language(
     grammars=(("tree_sitter_ruby", "language"),),
-    places=_ruby_places,
+    places=partial(_lines_and_blocks, _RUBY_LINES, _RUBY_BLOCK, b"\n=begin"),
     function=_begins("method", "singleton_method"),
     strip_marks=_ruby_strip_marks,
     name=_own_name,
