@@ -25,6 +25,17 @@ def test_folder(tmp_path):
     assert run("check", "b.py", cwd=tmp_path).returncode == 0
 
 
+def test_order_of_alarms(tmp_path):
+    """Alarms are ordered by file and line, whatever their rules and the order of the paths."""
+    weaker = 'def g(a=1):\n    """G.\n\n    Args:\n        a: Defaults to 2.\n    """\n    return a\n'
+    (tmp_path / "a.py").write_text(weaker + "\n\n" + NEW)
+    (tmp_path / "b.py").write_text(NEW + "\n\n" + weaker)
+    found = alarms(tmp_path, "b.py", "a.py")
+    assert [rule for _, _, rule in found[:2]] == ["changed-default", "unknown-parameter"]
+    assert found == sorted(found)
+    assert len(found) == 4
+
+
 def test_formats(tmp_path):
     folder = tmp_path / "with, comma: 100%"
     folder.mkdir()

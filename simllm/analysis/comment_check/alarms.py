@@ -47,12 +47,6 @@ class Alarm:
     fit_before: float | None = None
     fit: float | None = None
 
-    @property
-    def order(self) -> tuple[int, float, str, int]:
-        """The strongest evidence first, then the largest fall of the fit."""
-        fall = (self.fit_before - self.fit) if self.fit_before is not None and self.fit is not None else 0.0
-        return list(RULES).index(self.rule), -fall, self.path, self.line
-
 
 @dataclass(frozen=True)
 class FitLimits:
@@ -68,7 +62,7 @@ class FitLimits:
 
 
 def alarms_of(cases: Iterable[Case], reader: CodeReader | None, limits: FitLimits) -> list[Alarm]:
-    """Return the alarms about cases, the strongest evidence first; a reader tells how well comments fit."""
+    """Return the alarms about cases, ordered by place; a reader tells how well comments fit."""
     alarms = list[Alarm]()
     if reader is None:
         alarms = [alarm for case in cases for alarm in _broken(case, (None, None))]
@@ -78,7 +72,8 @@ def alarms_of(cases: Iterable[Case], reader: CodeReader | None, limits: FitLimit
         ]
         for case, fits in zip(kept, _fits(kept, reader), strict=True):
             alarms += _broken(case, fits) or _unfit(case, fits, limits)
-    return sorted(alarms, key=lambda alarm: alarm.order)
+    rules = list(RULES)
+    return sorted(alarms, key=lambda alarm: (alarm.path, alarm.line, rules.index(alarm.rule)))
 
 
 def _broken(case: Case, fits: tuple[float | None, float | None]) -> list[Alarm]:

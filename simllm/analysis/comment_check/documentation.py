@@ -48,7 +48,7 @@ class Claim:
 
     Attributes:
         kind: `parameter`, `return`, `raise`, `key` for an argument that may stand in a dictionary, or the
-            kind of a mention: `name`, `number` or `text`.
+            kind of a mention: `name`, `number` or `text`; prose may also mention what it raises.
         value: What is named, such as the name of the parameter.
         sentence: The sentence or the text of the tag that names it, on one line.
         line: The line of the comment, from 0.
@@ -216,6 +216,15 @@ _CODE_WORD = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.,:/#+-])-?\d+(?:\.\d+)?(?![\w:/]|[.,-]\d|-\w)")
 _TEXT = re.compile(r"(?<!\w)(?P<quote>\"|')(?P<text>[\w./:-]{2,40})(?P=quote)(?!\w)")
+_EXCEPTION = r"(?:an?\s+)?(?:\{@\w+\s+|:\w+:)?`*[~!.]*(?:\w+[.\\])*[A-Z]\w+[`}]*"
+_RAISES = re.compile(
+    rf"(?i:\b(?:rais|throw)(?:es?|s|ing)?)\s+(?P<raised>{_EXCEPTION}(?:(?:,|,?\s+or|,?\s+and)\s+{_EXCEPTION})*)"
+    rf"|(?P<passive>{_EXCEPTION})\s+(?:(?:exception|error)\s+)?(?:is|will\s+be)\s+(?:raised|thrown)\b"
+)
+# "does not raise", "instead of raising"; a condition with "not" ends at a comma.
+_DENIED = re.compile(
+    r"(?i)\b(?:not?|never|cannot|without|instead|rather|avoids?|prevents?|\w+n.t)\b[^.,;:()]*\Z"
+)
 _EXAMPLE = re.compile(
     r"[ \t]*(?:>>>|\.\.\.|```|\$ |Examples?\b|[eE]\.g\.)|.*(?:<pre>|::[ \t]*\Z)"
     r"|[ \t]*@(?:example|see|since|author|version|deprecated|todo|link|uses|covers|internal|template|psalm)"
@@ -223,7 +232,7 @@ _EXAMPLE = re.compile(
 
 
 def _mentions(lines: list[str]) -> Iterator[Claim]:
-    """Yield the names, numbers and texts of code in prose and tags, but not in examples."""
+    """Yield the names, numbers, texts and raised exceptions in prose and tags, but not in examples."""
     text, starts = "", list[int]()
     for line in _without_examples(lines):
         starts.append(len(text))
@@ -266,6 +275,10 @@ def _values(text: str) -> Iterator[tuple[str, str, int]]:
             yield "number", found[0], found.start()
     for found in _TEXT.finditer(text):
         yield "text", found["text"], found.start()
+    for found in _RAISES.finditer(text):
+        if not _DENIED.search(text[max(0, found.start() - 100) : found.start()]):
+            for name in re.findall(r"[A-Z]\w+(?![\w.\\])", found["raised"] or found["passive"]):
+                yield "raise", name, found.start()
 
 
 def _sentence(lines: list[str], number: int, column: int) -> str:

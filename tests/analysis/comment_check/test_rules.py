@@ -228,6 +228,33 @@ def test_exception_that_is_no_longer_raised():
     assert after(old, documented("check(a)\n    return a", more=more)) == []
 
 
+@pytest.mark.parametrize(
+    ("prose", "expected"),
+    [
+        ("Raises ValueError if a is not positive.", ["ValueError"]),
+        ("If not found, raise a ``ValueError``.", ["ValueError"]),
+        ("Throws :exc:`~builtins.ValueError` otherwise.", ["ValueError"]),
+        ("Raises TypeError, a KeyError or\n    ValueError.", ["ValueError"]),
+        ("A ValueError is raised for 0.", ["ValueError"]),
+        ("Does not raise ValueError.", []),
+        ("It doesn't raise a ValueError.", []),
+        ("Never raises TypeError or ValueError.", []),
+        ("Returns None instead of raising ValueError.", []),
+        ("No ValueError is raised.", []),
+        ("See ValueError.", []),
+        ("Raises an error.", []),
+        (">>> f(0)  # raises ValueError", []),
+    ],
+)
+def test_exception_in_prose(prose, expected):
+    more = f"\n\n    {prose}\n    "
+    old = documented("if not a: raise ValueError(a)\n    return a", more=more)
+    found = after(old, documented("return a or 1", more=more))
+    assert found == [("missing-exception", name) for name in expected]
+    assert after(old, documented("if a < 1: raise ValueError(a)\n    return a", more=more)) == []
+    assert now(documented("return a or 1", more=more)) == []
+
+
 def test_what_was_wrong_before_is_no_news():
     more = "\n\n    :param b: x\n    "
     assert now(documented("return a", more=more)) == [("unknown-parameter", "b")]
