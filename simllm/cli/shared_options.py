@@ -148,6 +148,23 @@ def chosen_names(value: str | None, model: str | None = None) -> list[str]:
     return chosen
 
 
+def add_columns_option(command: argparse.ArgumentParser) -> None:
+    """Add the option `--columns`, the names of columns in files of ratings, to a command's parser."""
+    command.add_argument(
+        "--columns", metavar="R,C,X,…",
+        help="the columns of reference, candidate and rating; more ratings are those of more raters",
+    )  # fmt: skip
+
+
+def rating_columns(value: str | None) -> list[str]:
+    """Split the value of `--columns`; none for the default columns."""
+    columns = [] if value is None else split_names(value)
+    if value is not None and len(columns) < 3:
+        message = "expected the columns of reference, candidate and one or more ratings"
+        raise InputError(f"--columns {value}: {message}")
+    return columns
+
+
 def add_report_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--report` to the parser of a command that scores text pairs (see `report_option`)."""
     command.add_argument(

@@ -46,10 +46,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON lines, CSV or TSV with reference, candidate and rating, or with passed for code",
     )
-    command.add_argument(
-        "--columns", metavar="R,C,X,…",
-        help="the columns of reference, candidate and rating; more ratings are those of more raters",
-    )  # fmt: skip
+    shared_options.add_columns_option(command)
     command.add_argument(
         "--level", choices=("pair", "system"),
         help="correlate the scores of pairs (the default), or the mean scores of systems",
@@ -65,10 +62,7 @@ def run(options: Options) -> None:
     with packages.require_eval_extra():
         from simllm.evaluation import correlation
     names = shared_options.chosen_names(options.metrics, options.model)
-    columns = [] if options.columns is None else shared_options.split_names(options.columns)
-    if options.columns is not None and len(columns) < 3:
-        message = "expected the columns of reference, candidate and one or more ratings"
-        raise InputError(f"--columns {options.columns}: {message}")
+    columns = shared_options.rating_columns(options.columns)
     with results.collected() as messages:
         if options.level == "system":
             rows, missing = correlation.correlate_systems(options.ratings, names, options.model, columns)

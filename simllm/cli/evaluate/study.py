@@ -17,6 +17,7 @@ from simllm.io.tables import Table
 
 EXAMPLES = """examples:
   simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
+  simllm evaluate study --ratings study.csv --columns human,model,ann,bo --out report
   simllm evaluate study --ratings haque2022.jsonl --checkpoints runs/checkpoints --questions rq4 --out report
 """
 
@@ -27,6 +28,7 @@ class Options(CommonOptions):
 
     ratings: list[Path]
     out: Path
+    columns: str | None = None
     metrics: str | None = None
     checkpoints: Path | None = None
     questions: str | None = None
@@ -37,6 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm evaluate study` to its parser."""
     command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    shared_options.add_columns_option(command)
     shared_options.add_metrics_option(command)
     command.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
@@ -60,13 +63,14 @@ def run(options: Options) -> None:
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
+    columns = shared_options.rating_columns(options.columns)
     output_file.check_output(options.output, options.overwrite)
     check_report(options.out, report.KIND, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model
     names = shared_options.chosen_names(options.metrics, model)
     with results.collected() as messages:
-        result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
+        result = run_study(options.ratings, names, options.model, options.checkpoints, questions, columns)
     report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]), messages)
     rows = [
         (rated.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)

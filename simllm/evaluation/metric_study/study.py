@@ -54,6 +54,7 @@ def run_study(
     model: str | os.PathLike[str] | None = None,
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
+    fields: Sequence[str] = (),
 ) -> Study:
     """Answer the research questions on sets of text pairs with human ratings.
 
@@ -63,11 +64,12 @@ def run_study(
         model: The model folder of the metric `simllm`; None means the included model.
         checkpoints: A folder with a model folder for each checkpoint of a training run. Only RQ4 needs it.
         questions: The questions to answer, such as "rq2". RQ1 and RQ3 are always answered.
+        fields: The keys of reference, candidate and ratings in the files (see `ratings.load`).
 
     Raises:
         InputError: A file cannot be read or is given twice, or no metric is available.
     """
-    sets = _load_sets(rated)
+    sets = _load_sets(rated, fields)
     # All models are loaded before the first set is scored, so that a wrong folder is found at once.
     trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     metrics, missing = registry.load_all(names, model)
@@ -94,10 +96,10 @@ def run_study(
     return Study(studies, {metric.name: metric.signature for metric in every}, missing)
 
 
-def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
+def _load_sets(rated: Sequence[Path], fields: Sequence[str]) -> list[Ratings]:
     """Load the sets; those with equal file names are named by their paths."""
     output_file.check_different(rated)
-    sets = [ratings.load(file) for file in rated]
+    sets = [ratings.load(file, fields) for file in rated]
     names = [one.name for one in sets]
     return [
         replace(one, name=label(str(file))) if names.count(one.name) > 1 else one

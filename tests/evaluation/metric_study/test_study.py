@@ -81,6 +81,28 @@ def written(tmp_path_factory, comments, model_folder):
     return folder / "report", printed.getvalue(), warned.getvalue()
 
 
+def test_columns_with_other_names(run, tmp_path):
+    """`--columns` reads the same study from a table; its numbers are those of the default names."""
+    rows = [(f"adds {i}", f"adds {i}{' x' * (i % 5)}", i % 4, i % 3) for i in range(12)]
+    lines = [",".join(map(str, row)) for row in rows]
+    (tmp_path / "other.csv").write_text("\n".join(["human,model,ann,bo", *lines]) + "\n")
+    named = [dict(zip(("reference", "candidate"), row[:2], strict=True), ratings=row[2:]) for row in rows]
+    (tmp_path / "named.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
+    more = ("--metrics", "jaccard", "--questions", "rq1")
+    columns = ("--columns", "human,model,ann,bo")
+    status, _, told = run(*STUDY, "other.csv", *columns, *more, "--out", "a")
+    assert status == 0, told
+    assert run(*STUDY, "named.jsonl", *more, "--out", "b")[0] == 0
+    a, b = (json.loads((tmp_path / name / "study.json").read_text())["sets"][0] for name in "ab")
+    assert (a["name"], b["name"]) == ("other", "named")
+    assert a["results"] == b["results"]
+    assert a["agreement"] == b["agreement"] is not None
+    status, _, told = run(*STUDY, "other.csv", "--columns", "human,model", *more, "--out", "c")
+    assert status == 2
+    assert "--columns human,model: expected the columns of reference, candidate and one or more" in told
+    assert not (tmp_path / "c").exists()
+
+
 def test_numbers_of_the_report(written):
     folder = written[0]
     found = json.loads((folder / "study.json").read_text())
