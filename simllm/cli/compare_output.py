@@ -106,28 +106,31 @@ def _summary(found: Found, warnings: Sequence[str]) -> dict[str, Any]:
 def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str:
     """Format means and p-values as a LaTeX table with a note below; it needs the package booktabs.
 
-    One metric has intervals, too. p is that of the difference from the baseline, or from the best system.
+    With several metrics, the intervals stand in a second line of each system, because a page is narrow. p is
+    that of the difference from the baseline, or from the best system.
     """
     several = len(found) > 1
-    cells = {name: list(_cells(one.comparison, baseline, not several)) for name, one in found.items()}
+    cells = {name: list(_cells(one.comparison, baseline)) for name, one in found.items()}
     width = 2 if several else 3
-    head, below = ["System"], [""]
+    head, second = ["System"], [""]
     for one in found.values():
         title = escape_latex(one.title)
         head.append(f"\\multicolumn{{2}}{{c}}{{{title}}}" if several else f"{title} & 95\\% interval & $p$")
-        below.append("mean & $p$")
+        second.append("mean & $p$")
     rules = [f"\\cmidrule(lr){{{2 * i}-{2 * i + 1}}}" for i in range(1, len(found) + 1)]
-    subhead = [" ".join(rules), " & ".join(below) + " \\\\"] if several else []
+    subhead = [" ".join(rules), " & ".join(second) + " \\\\"] if several else []
     names = [system.name for system in next(iter(found.values())).comparison.systems]
     rows = [
-        " & ".join([escape_latex(name), *(cells[metric][i] for metric in found)]) + " \\\\"
-        for i, name in enumerate(names)
+        " & ".join(line) + " \\\\"
+        for name, *own in zip(names, *cells.values(), strict=True)
+        for line in _lines(escape_latex(name), own)
     ]
     columns = 1 + width * len(found)
     sizes = sorted({one.comparison.n for one in found.values()})
     against = f"against {escape_latex(baseline)}" if baseline else "against the system with the highest mean"
     star = f"differs from {escape_latex(baseline)}" if baseline else "differs from every other system"
-    note = (
+    brackets = "Brackets: 95\\% bootstrap intervals. " if several else ""
+    note = brackets + (
         f"$n = {'$ to $'.join(map(str, sizes if len(sizes) < 3 else (sizes[0], sizes[-1])))}$ items. "
         f"$p$: {against}; the larger of a paired bootstrap and a paired permutation test, two-sided, "
         f"Holm-corrected{' within each metric' if several else ''}. $^*$: {star} ($p < .05$)."
@@ -148,7 +151,16 @@ def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str
     return "\n".join(lines) + "\n"
 
 
-def _cells(comparison: Comparison, baseline: str | None, interval: bool) -> Iterator[str]:
+def _lines(system: str, cells: Sequence[tuple[str, str, str]]) -> Iterator[list[str]]:
+    """Yield the cells of the lines of a system: one line for one metric, two for several."""
+    if len(cells) == 1:
+        yield [system, *cells[0]]
+        return
+    yield [system, *(cell for mean, _, p in cells for cell in (mean, p))]
+    yield ["", *(f"\\multicolumn{{2}}{{r}}{{\\scriptsize {interval}}}" for _, interval, _ in cells)]
+
+
+def _cells(comparison: Comparison, baseline: str | None) -> Iterator[tuple[str, str, str]]:
     """Yield the cells of each system: mean with a star, interval, and p."""
     compared = baseline or max(comparison.systems, key=lambda system: system.mean).name
     against: dict[str, Difference] = {}
@@ -160,10 +172,9 @@ def _cells(comparison: Comparison, baseline: str | None, interval: bool) -> Iter
         own = against.get(system.name)
         starred = own.p < 0.05 if own and baseline else leads and not own and not baseline
         # Dollars make a proper minus sign.
-        shown = [f"${system.mean:.3f}{'^{*}' if starred else ''}$"]
-        if interval:
-            shown.append("--" if isnan(system.low) else f"$[{system.low:.3f}, {system.high:.3f}]$")
-        yield " & ".join([*shown, f"${format_p_value(own.p)}$" if own else "--"])
+        mean = f"${system.mean:.3f}{'^{*}' if starred else ''}$"
+        interval = "--" if isnan(system.low) else f"$[{system.low:.3f}, {system.high:.3f}]$"
+        yield mean, interval, f"${format_p_value(own.p)}$" if own else "--"
 
 
 WRITERS: dict[str, Callable[[Found, Sequence[str], str | None], str]] = {

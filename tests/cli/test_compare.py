@@ -77,7 +77,10 @@ def test_latex_says_what_p_and_star_mean():
     table = run(*FILES, "--metrics", NAMES, "-f", "latex").stdout
     assert "\\cmidrule(lr){2-3} \\cmidrule(lr){4-5} \\cmidrule(lr){6-7}" in table
     body = table.split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
-    assert {line.count("&") for line in body} == {6}
+    assert [line.count("&") for line in body] == [6, 3] * 3  # means and p, and intervals below
+    systems = compared(*FILES, "--metrics", NAMES)["metrics"]["chrf"]["systems"]
+    assert f"$[{systems[1]['low']:.3f}, {systems[1]['high']:.3f}]$" in body[3].split("&")[3]
+    assert "Brackets: 95\\% bootstrap intervals." in table
     assert "differs from every other system ($p < .05$)" in table
     against = run(*FILES, "--metrics", "chrf", "--baseline", "bad", "-f", "latex").stdout
     assert "differs from bad ($p < .05$)" in against
