@@ -309,9 +309,9 @@ _POWER = 0.8  # the usual share of studies that are to find a true difference (C
 def paired_effect(differences: Floats, tests: int = 1) -> PairedEffect:
     """Compute the effect size of (n,) paired differences, and what a sample of this size and spread can show.
 
-    A true mean difference of `detectable` is significant (p < .05) in 80% of such samples, by the normal
-    approximation and with Bonferroni's correction for the number of tests. Both are NaN for a single item or
-    without spread; `detectable` is NaN, too, if n items allow no such p at all.
+    A true mean difference of `detectable` is significant (p < .05, with Bonferroni's correction for the
+    number of tests) in 80% of such samples, in 75 to 80% with fewer than 10 items, if differences are normal.
+    Both are NaN for a single item or without spread; `detectable` is NaN, too, if n items allow no such p.
     """
     from statistics import NormalDist
 
@@ -320,10 +320,18 @@ def paired_effect(differences: Floats, tests: int = 1) -> PairedEffect:
     if not spread > 1e-12:  # NaN, or equal differences up to rounding
         return PairedEffect(math.nan, math.nan)
     d = float(differences.mean()) / spread
-    if 2.0 ** (1 - n) > alpha:  # p of a sign test that one system wins on all items
+    # The p-values of an exact permutation test are multiples of 1 / 2^(n-1).
+    steps = 2.0 ** (min(n, 50) - 1)  # more steps would overflow, and change nothing
+    significant = math.floor(alpha * steps)
+    if significant == 0:
         return PairedEffect(d, math.nan)
-    quantile = NormalDist().inv_cdf
-    return PairedEffect(d, (quantile(1 - alpha / 2) + quantile(_POWER)) * spread / math.sqrt(n))
+    normal = NormalDist()
+    if significant == 1:  # only if all n differences have the same sign
+        return PairedEffect(d, normal.inv_cdf(_POWER ** (1 / n)) * spread)
+    quantile = normal.inv_cdf(1 - significant / steps / 2)
+    # Guenther (1981): the t distribution costs half the squared quantile in items.
+    items = n - quantile**2 / 2
+    return PairedEffect(d, (quantile + normal.inv_cdf(_POWER)) * spread / math.sqrt(items))
 
 
 def holm(p_values: Sequence[float] | Floats) -> list[float]:

@@ -10,6 +10,8 @@ from scipy import stats
 from simllm import InputError, SimLLM
 from simllm.analysis.comparison import compare, compare_scores, score_systems
 from simllm.cli.main import main
+from simllm.stats.resampling import sign_flip_p
+from simllm.stats.significance import paired_effect
 
 
 def test_permutation_and_bootstrap_as_in_scipy():
@@ -39,16 +41,31 @@ def test_effect_size_and_the_smallest_difference_that_a_sample_can_show():
     a, b = draw.normal(0.6, 0.2, 40), draw.normal(0.5, 0.2, 40)
     found = compare_scores({"a": a, "b": b}).differences[0]
     assert found.effect == pytest.approx((a - b).mean() / (a - b).std(ddof=1))
-    # Cohen's table: 80% power at .05 two-sided needs a noncentrality of 1.96 + .842.
-    assert found.detectable == pytest.approx(2.8016 * (a - b).std(ddof=1) / 40**0.5, rel=1e-4)
+    # 80% power of a t-test of 40 pairs at .05 two-sided: d = .4545, by the noncentral t distribution.
+    assert found.detectable == pytest.approx(0.4545 * (a - b).std(ddof=1), rel=2e-3)
     true = found.detectable
     samples = draw.normal(true, (a - b).std(ddof=1), (2000, 40))
     significant = stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05
     assert significant.mean() == pytest.approx(0.8, abs=0.04)
     few = compare_scores({"a": a[:5], "b": b[:5]}).differences[0]  # whose p is at least .0625
     assert np.isnan(few.detectable)
+    many = paired_effect(np.tile([0.0, 1.0], 5000))
+    assert many.detectable == pytest.approx(2.8016 * 0.5 / 10_000**0.5, rel=1e-3)
     shifted = compare_scores({"a": a, "b": a - 0.1}).differences[0]
     assert np.isnan([shifted.effect, shifted.detectable]).all()
+
+
+@pytest.mark.parametrize(("n", "tests"), [(6, 1), (7, 1), (8, 1), (10, 1), (8, 3), (13, 3)])
+def test_few_items_show_the_detectable_difference_in_most_samples(n, tests):
+    """With few items, the test's own p-values and the t distribution matter."""
+    draw = np.random.default_rng(5)
+    differences = draw.normal(0, 1, n)
+    detectable = paired_effect(differences, tests).detectable / differences.std(ddof=1)
+    samples = draw.normal(detectable, 1, (1000, n))
+    swaps = 1 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
+    p = [(np.abs(swaps @ one) >= abs(one.sum()) - 1e-9).mean() for one in samples]
+    assert p[0] == sign_flip_p(samples[0], draw)
+    assert 0.71 < (np.array(p) <= 0.05 / tests).mean() < 0.84
 
 
 def test_a_baseline_takes_fewer_comparisons_and_a_milder_correction():
