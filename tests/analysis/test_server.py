@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from simllm import SimLLM
 from simllm.analysis.reward import text_after
+from simllm.analysis.server import transport
 from simllm.analysis.server.api import Service
 from simllm.analysis.server.batches import Batcher, BusyError, Limits
 from simllm.analysis.server.transport import _Server
@@ -194,6 +195,7 @@ BAD = [
      "the body: expected at most 4,194,304 bytes"),
     ("/score", {"json": {"pairs": [PAIR] * 1025}}, 413, "1,025 pairs; expected at most 1,024 in a request"),
     ("/nothing", {"json": {}}, 404, "POST /nothing: no such address; GET /docs lists them"),
+    ("/score/", {"json": {"pairs": [PAIR]}}, 404, "POST /score/: no such address; GET /docs lists them"),
     ("/health", {"json": {}}, 405, "POST /health: no such address; GET /docs lists them"),
     ("/score", {"json": {}, "headers": {"Host": "attacker.example"}}, 403,
      "Host: expected 127.0.0.1 or localhost; a server with a token answers to any name"),
@@ -527,6 +529,33 @@ def test_a_server_answers_to_the_host_that_it_was_given(metric, host, named, sta
         names = "127.0.0.2, 127.0.0.1 or localhost"
         expected = f"Host: expected {names}; a server with a token answers to any name"
         assert answer.json() == {"error": expected}
+
+
+def test_half_a_body_does_not_hold_up_the_end(metric, monkeypatch):
+    monkeypatch.setattr(transport, "_LAST_BODIES", 0.1)
+    batcher = Batcher(lambda: metric, Limits(timeout=600))
+    head = b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+    async def end_with_half_a_body(listener):
+        config = uvicorn.Config(Service(batcher).app, http="h11", lifespan="off", log_config=None)
+        config.load()
+        server = _Server(config, batcher, lambda message: None)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup([listener])
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(head + b"Content-Length: 100\r\n\r\n{")
+        while not batcher.bodies:  # the rest of the body is awaited
+            await asyncio.sleep(0)
+        await asyncio.wait_for(server.shutdown([listener]), 60)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answer = asyncio.run(end_with_half_a_body(listener))
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"the server is stopping, and the body did not arrive" in answer
+    assert not batcher.bodies
 
 
 def test_a_connection_that_the_kernel_has_made_is_answered_at_the_end(metric):

@@ -210,6 +210,7 @@ class Service:
             description=f"At most {limits.max_pairs:,} pairs and {limits.max_body:,} bytes in a request.",
             docs_url=None,  # the pages of FastAPI load scripts from other servers
             redoc_url=None,
+            redirect_slashes=False,  # behind a proxy, an address with a slash would lead elsewhere
         )
         codes = (400, 401, 408, 413, 415, 422, 503)
         refusals: dict[int | str, dict[str, Any]] = {code: {"model": Error} for code in codes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
@@ -108,6 +109,8 @@ class Batcher:
         metric: The metric; None until it is loaded.
         failure: Why the metric could not be loaded.
         stopping: Whether the server is about to end; it still answers.
+        last_bodies: When the last bodies must have arrived, in the time of the event loop, if it is stopping.
+        bodies: The time limits of the bodies that are arriving.
     """
 
     def __init__(self, load: Callable[[], SimLLM], limits: Limits) -> None:
@@ -115,6 +118,8 @@ class Batcher:
         self.metric: SimLLM | None = None
         self.failure: Exception | None = None
         self.stopping = False
+        self.last_bodies = math.inf
+        self.bodies = set[asyncio.Timeout]()
         self._load = load
         self._queue = deque[_Job]()
         self._waiting = self._characters = 0  # pairs and characters in the queue

@@ -109,11 +109,16 @@ class Gate:
             if is_whole:  # what comes now is the end of the connection
                 return await receive()
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout_at(min(deadline, self.batcher.last_bodies)) as limit:
+                    self.batcher.bodies.add(limit)
                     message = await receive()
             except TimeoutError:
+                if self.batcher.last_bodies < deadline:
+                    raise HTTPException(503, "the server is stopping, and the body did not arrive") from None
                 seconds = f"{self.batcher.limits.timeout:g}"
                 raise HTTPException(408, f"the body did not arrive within {seconds} seconds") from None
+            finally:
+                self.batcher.bodies.discard(limit)
             received += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if received > self.batcher.limits.max_body:
@@ -158,6 +163,7 @@ def listen(host: str, port: int, has_token: bool) -> tuple[socket.socket, str]:
 _LAST_REQUESTS = 0.5
 _LAST_ANSWERS = 1  # after `timeout`, rounded up
 _LAST_BATCH = 2
+_LAST_BODIES = 5  # within `timeout`: a client that stopped in the middle must not hold up the end
 
 
 class _Server(uvicorn.Server):
@@ -205,6 +211,9 @@ class _Server(uvicorn.Server):
             server.close()
         # A client may just be sending a request on an idle connection; the answer tells it to send no more.
         await asyncio.sleep(_LAST_REQUESTS)
+        self.batcher.last_bodies = asyncio.get_running_loop().time() + _LAST_BODIES
+        for limit in (each for each in self.batcher.bodies if not each.expired()):
+            limit.reschedule(min(limit.when() or math.inf, self.batcher.last_bodies))
         await super().shutdown(sockets)
 
 
