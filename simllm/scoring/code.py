@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
+from simllm.io.tables import list_some
 from simllm.metrics.interface import Example, check_examples
 from simllm.model.code_model import CodeModel
 from simllm.model.config import cosine
@@ -140,6 +141,15 @@ class FitScores:
     warnings: tuple[str, ...] = ()
 
 
+def _about_languages(pairs: Sequence[CodePair]) -> list[str]:
+    """Return a warning about code whose language has no rules for comments, perhaps by a wrong spelling."""
+    found = [pair.language for pair in pairs if pair.language and pair.language.lower() not in _COMMENTS]
+    if not found:
+        return []
+    names, known = list_some(dict.fromkeys(found), 3), ", ".join(sorted(_COMMENTS))
+    return [f"{len(found)} of {len(pairs)} pairs have an unknown language ({names}); known are {known}"]
+
+
 _CHUNK = 256  # pairs whose token vectors are in memory at once: 50 MB if all code is long
 
 
@@ -213,9 +223,13 @@ class CodeReader:
                 long[start : start + _CHUNK][indices] += 1
         ends = np.cumsum([len(group) for group in groups]).tolist()
         parts = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
-        return [
+        scores = [
             self._counted(means[rows], None if fits is None else fits[rows], empty[rows], long[rows])
             for rows in parts
+        ]
+        return [
+            replace(own, warnings=(*own.warnings, *_about_languages(group)))
+            for own, group in zip(scores, groups, strict=True)
         ]
 
     def _counted(

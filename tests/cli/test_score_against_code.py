@@ -40,6 +40,17 @@ def test_scores_are_those_of_the_class(items, against):
     assert ("fits" in table["rows"][0]) == (scores.fits is not None)
 
 
+def test_an_unknown_language_is_told(tmp_path):
+    file = tmp_path / "items.jsonl"
+    rows = [ITEMS[0] | {"language": name} for name in ("Python", "pyton", "rust", "", "java")]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("score", "--jsonl", file, "--against", "code", "-f", "json")
+    known = "cpp, go, java, javascript, php, python, ruby, typescript"
+    warning = f"2 of 5 pairs have an unknown language (pyton, rust); known are {known}"
+    assert json.loads(done.stdout)["warnings"] == [warning]
+    assert f"warning: {warning}\n" in done.stderr
+
+
 @pytest.mark.parametrize("against", ["code", "both"])
 def test_report_shows_the_code_and_only_real_references(items, tmp_path, against):
     pytest.importorskip("jinja2")
