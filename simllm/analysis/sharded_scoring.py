@@ -15,7 +15,7 @@ from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.reading import read_json
 from simllm.io.tables import format_count
-from simllm.io.text_pairs import EqualPairs, from_jsonl
+from simllm.io.text_pairs import EqualPairs, from_rows
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores, concatenate
 from simllm.scoring.table import ScoreTable
@@ -101,9 +101,7 @@ class ShardScorer:
         columns = ScoreTable(
             settings.scale, settings.format, settings.id_field is not None, self.metric.no_scores
         )
-        pairs = from_jsonl(
-            shard.source, settings.candidate_field, settings.reference_field, settings.id_field
-        )
+        pairs = from_rows(shard.source, settings.candidate_field, settings.reference_field, settings.id_field)
 
         def rows() -> Iterator[tables.Rows]:
             for chunk, scores in self.metric.stream(pairs):
@@ -140,7 +138,7 @@ def score_shards(
 ) -> dict[str, Any]:
     """Score many files of pairs (JSON lines), write a table for each, and return the summary of all.
 
-    The same call resumes a run that was stopped. The table of `NAME.jsonl` or `NAME.jsonl.gz` is `NAME.tsv`
+    The same call resumes a run that was stopped. The table of `NAME.jsonl` or `NAME.csv.gz` is `NAME.tsv`
     or `NAME.json`. `progress` gets the number of finished files and that of all files. Whatever InputError is
     raised, complete tables stay in the folder.
     """
@@ -175,7 +173,9 @@ def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
     """Choose the path of the output table for each input file; two tables must not have the same name."""
     shards: dict[str, Shard] = {}
     for source in sources:
-        name = f"{source.name.removesuffix('.gz').removesuffix('.jsonl')}.{format_}"
+        plain = Path(source.name.removesuffix(".gz"))
+        stem = plain.stem if plain.suffix.lower() in (".jsonl", ".csv", ".tsv") else plain.name
+        name = f"{stem}.{format_}"
         if name in shards:
             raise InputError(f"{source} and {shards[name].source}: both would be written to {folder / name}")
         if name == SUMMARY:

@@ -81,9 +81,10 @@ def read_groups(options: PairOptions) -> Groups:
         raise InputError("--group-by goes with --report FILE, or with a judge in --metrics")
     # The file is read twice: here for the groups, and later for the pairs.
     if options.jsonl is None or not options.jsonl.is_file():
-        raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
+        message = "--group-by goes with --jsonl FILE or --table FILE, and not with standard input or a pipe"
+        raise InputError(message)
     columns: dict[str, list[Any]] = {name.strip(): [] for name in options.group_by.split(",")}
-    for where, row in reading.objects(options.jsonl):
+    for where, row in reading.rows(options.jsonl, columns):
         for name, values in columns.items():
             values.append(reading.value_under(row, name, where))
     from simllm.analysis.score_report.sentences import group_names  # slow, so not before the checks

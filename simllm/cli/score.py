@@ -28,7 +28,7 @@ from simllm.io.output_file import locked
 from simllm.io.partial_file import PartialFile
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import format_count
-from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_jsonl
+from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_rows
 from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
+  simllm score --table study.csv --candidate-field model --reference-field human
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
   simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
   simllm score --jsonl items.jsonl --against code
@@ -89,13 +90,13 @@ def _matching_files(pattern: Path | None) -> list[Path]:
 
 
 def _choose_source(options: Options) -> PairSource:
-    """Return the source of the pairs: the command line, two text files, or a file of JSON lines."""
+    """Return the source of the pairs: the command line, two text files, or a file with a row for each."""
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
-        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
+        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE (--table FILE)")
     if (file := options.jsonl) is not None:
         fields = (options.candidate_field, options.reference_field, options.id_field)
-        return PairSource(lambda: from_jsonl(file, *fields), (file,))
+        return PairSource(lambda: from_rows(file, *fields), (file,))
     if two_files:
         if options.candidates is None or options.references is None:
             raise InputError("-c and -r go together: a file of candidates, a file of references")
@@ -106,9 +107,8 @@ def _choose_source(options: Options) -> PairSource:
         return PairSource(lambda: from_files(*both, messages), both, messages)
     # Probably a file whose option was forgotten: a path has a score like any text.
     if len(options.texts) == 1 and all(map(os.path.isfile, options.texts)):
-        raise InputError(
-            f"{options.texts[0]}: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"
-        )
+        ways = "--jsonl FILE, --table FILE, or -c FILE -r FILE"
+        raise InputError(f"{options.texts[0]}: to read pairs from files, use {ways}")
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
     if all(map(os.path.isfile, options.texts)):

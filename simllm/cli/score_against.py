@@ -58,7 +58,7 @@ def run(options: Options, groups: Groups) -> None:
 
 
 def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Example]]:
-    """Read the items of JSON lines: candidate, code, and the reference for `--against both`.
+    """Read the items of a file: candidate, code, and the reference for `--against both`.
 
     Without references, the rows have the words of the code in their place. The language of a line comes
     before `--language`.
@@ -67,7 +67,8 @@ def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Exa
     from simllm.scoring.code import words
 
     rows, examples = list[PairWithId](), list[Example]()
-    for where, row in reading.objects(file):
+    known = {options.candidate_field, options.code_field, options.reference_field, "language"}
+    for where, row in reading.rows(file, known):
         names = [options.candidate_field, options.code_field]
         names += [options.reference_field] if options.against == "both" else []
         candidate, code, *references = (reading.text_under(row, name, where) for name in names)
@@ -77,5 +78,5 @@ def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Exa
         rows.append(PairWithId(candidate, words(code, language) if reference is None else reference, id_))
         examples.append(Example(candidate, reference, code, language))
     if not rows:
-        raise InputError(f"{file}: empty; expected a JSON object per line")
+        raise InputError(f"{file}: empty; expected {reading.ROWS}")
     return rows, examples

@@ -139,13 +139,13 @@ def read_with_source(options: Options) -> tuple[list[PairWithId], list[Example]]
     shared_options.refuse(options, ("as_published", "largest_tree"), FOR_CODE[1])
     fields = options.candidate_field, options.reference_field, options.source_field
     rows, examples = list[PairWithId](), list[Example]()
-    for where, row in reading.objects(options.jsonl):
+    for where, row in reading.rows(options.jsonl, fields):
         texts = [reading.text_under(row, name, where) for name in fields]
         id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
         rows.append(PairWithId(texts[0], texts[1], id_))
         examples.append(Example(texts[0], texts[1], texts[2], options.language))
     if not rows:
-        raise InputError(f"{options.jsonl}: empty; expected a JSON object per line")
+        raise InputError(f"{options.jsonl}: empty; expected {reading.ROWS}")
     return rows, examples
 
 

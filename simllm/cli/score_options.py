@@ -72,7 +72,7 @@ class Options(PairOptions):
             raise InputError(f"--measure {self.measure} has a scale of its own; it goes without --scale")
         if self.jsonl is None:
             only_json = ("candidate_field", "reference_field", "id_field")
-            shared_options.refuse(self, only_json, "goes with --jsonl FILE")
+            shared_options.refuse(self, only_json, "goes with --jsonl FILE or --table FILE")
         reads_code = self.against not in (None, "reference")
         if reads_code:
             shared_options.refuse(self, _NOT_AGAINST_CODE, f"does not go with --against {self.against}")
@@ -139,9 +139,12 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
     score.add_argument(
         "--jsonl",
+        "--table",
+        dest="jsonl",
         type=Path,
         metavar="FILE",
-        help="pairs as JSON lines; - is standard input; a pattern such as '*.jsonl' names several files",
+        help="pairs as JSON lines, CSV or TSV; - is standard input (JSON lines); a pattern such as '*.jsonl' "
+        "names several files",
     )
     score.add_argument(
         "--engine", choices=("local", "ray"), help="for many files: this process, or a Ray cluster"
@@ -159,7 +162,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="the reference (the default), the code that the candidate describes, or both",
     )  # fmt: skip
     score.add_argument("--code-field", metavar="NAME", help="for --against; default: %(default)s")
-    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument("--id-field", metavar="NAME", help="a field or column that is carried through")
     score.add_argument("--language", metavar="NAME", help="of code: the language of lines without `language`")
     score.add_argument(
         "--metrics", metavar="A,B,…",
@@ -224,5 +227,5 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--group-by",
         metavar="A,B,…",
-        help="for --report: fields of the JSON lines to group pairs by",
+        help="for --report: fields or columns to group pairs by",
     )

@@ -119,6 +119,9 @@ def suffix(file: Path) -> str:
     return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
+ROWS = "a JSON object per line, or a table with a header (.csv, .tsv)"  # what `rows` reads
+
+
 def rows(file: Path, known: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place of each row of a CSV, TSV or JSON-lines file, and its values by the names of columns.
 

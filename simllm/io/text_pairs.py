@@ -1,4 +1,4 @@
-"""Reading of text pairs (candidate, reference) from text files or JSON lines."""
+"""Reading of text pairs (candidate, reference) from text files, JSON lines, CSV or TSV."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PairWithId(NamedTuple):
 
 @dataclass(frozen=True)
 class PairSource:
-    """A source of text pairs: the command line, two text files or a JSON-lines file.
+    """A source of text pairs: the command line, two text files, or a file of JSON lines, CSV or TSV.
 
     Attributes:
         rows: A function that reads all pairs from the beginning; it works only once unless `repeatable`.
@@ -104,19 +104,19 @@ def about_blank_end(lines: int) -> str:
     return f"{format_count(lines, 'blank line')} at the end of all files {verb} left out"
 
 
-def from_jsonl(
+def from_rows(
     file: Path, candidate_field: str, reference_field: str, id_field: str | None = None
 ) -> Iterator[PairWithId]:
-    """Read pairs from JSON lines; without `id_field`, they have no ids."""
+    """Read pairs from JSON lines, CSV or TSV; without `id_field`, they have no ids."""
     where = ""
-    for where, row in reading.objects(file):
+    for where, row in reading.rows(file, {candidate_field, reference_field, id_field or candidate_field}):
         id_ = None if id_field is None else reading.value_under(row, id_field, where)
         if _depth(id_) > _DEEPEST:
             raise InputError(f'{where}: expected at most {_DEEPEST} levels of nesting under "{id_field}"')
         candidate, reference = (reading.text_under(row, f, where) for f in (candidate_field, reference_field))
         yield PairWithId(candidate, reference, id_)
     if not where:
-        raise InputError(f"{file}: empty; expected a JSON object per line")
+        raise InputError(f"{file}: empty; expected {reading.ROWS}")
 
 
 def _depth(value: Any) -> int:

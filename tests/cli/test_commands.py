@@ -160,7 +160,10 @@ BAD = [
     (("score",), "expected either two texts, or -c FILE -r FILE, or --jsonl FILE"),
     (("score", "one"), "expected two texts, a candidate and a reference; got 1"),
     (("score", "one" * 100), "expected two texts, a candidate and a reference; got 1"),
-    (("score", "c.txt"), "c.txt: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"),
+    (
+        ("score", "c.txt"),
+        "c.txt: to read pairs from files, use --jsonl FILE, --table FILE, or -c FILE -r FILE",
+    ),
     (("score", "a", "b", "-c", "c.txt"), "expected either two texts"),
     (("score", "-c", "c.txt"), "-c and -r go together"),
     (("score", "-c", "c.txt", "-r", "none.txt"), "none.txt: cannot be read (No such file or directory)"),

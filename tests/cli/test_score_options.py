@@ -1,5 +1,6 @@
 """Each option of `simllm score` has an effect on each way of scoring, or is refused."""
 
+import csv
 import json
 from dataclasses import fields, replace
 from pathlib import Path
@@ -62,3 +63,66 @@ def test_no_option_is_without_effect(way, model_folder, tmp_path, monkeypatch, c
                 continue
             without_effect.add(field.name)
     assert without_effect == set()
+
+
+ROWS = [
+    {"key": "a", "model": "adds two, lists", "human": "combines 2 arrays", "body": "a + b"},
+    {"key": "b", "model": "", "human": "closes the file", "body": "f.close()"},
+    {"key": "c", "model": "opens it", "human": "opens the file", "body": "open(f)"},
+]
+
+
+def write_tables(folder):
+    (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    for name, delimiter in {"t.csv": ";", "t.tsv": "\t"}.items():
+        with (folder / name).open("w", newline="") as file:
+            writer = csv.DictWriter(file, ROWS[0], delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(ROWS)
+
+
+NAMED = ("--candidate-field", "model", "--reference-field", "human", "--id-field", "key")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [(), ("--metrics", "jaccard"), ("--against", "code", "--code-field", "body")],
+    ids=["learned", "metrics", "code"],
+)
+def test_tables_have_the_scores_of_json_lines(tmp_path, monkeypatch, capsys, model_folder, more):
+    monkeypatch.chdir(tmp_path)
+    write_tables(tmp_path)
+    model = [] if "--metrics" in more else ["--model", str(model_folder)]
+    found = []
+    for option, file in (("--jsonl", "t.jsonl"), ("--table", "t.csv"), ("--table", "t.tsv")):
+        assert main(["score", option, file, *NAMED, *more, *model, "-f", "json"]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+    assert [row["id"] for row in json.loads(found[0])["rows"]] == ["a", "b", "c"]
+
+
+def test_several_tables(tmp_path, monkeypatch, capsys, model_folder):
+    monkeypatch.chdir(tmp_path)
+    write_tables(tmp_path)
+    (tmp_path / "u.csv").write_text((tmp_path / "t.csv").read_text())
+    words = ["score", "--table", "*.csv", *NAMED, "--model", str(model_folder), "-o", "out"]
+    assert main(words) == 0
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tsv")) == ["t.tsv", "u.tsv"]
+    capsys.readouterr()
+    assert main(["score", "--table", "t.*", *NAMED, "--model", str(model_folder), "-o", "more"]) == 2
+    assert "both would be written to more/t.tsv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("key;model\na;b\n", 't.csv, row 1: expected a text under "human"; it has key, model'),
+        ("key;model;human\n", "t.csv: empty; expected a JSON object per line, or a table with a header"),
+        ("key;model;human\na;b\n", "t.csv, row 1: 2 values for 3 columns"),
+    ],
+)
+def test_a_wrong_table_is_one_line(tmp_path, monkeypatch, capsys, content, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(content)
+    assert main(["score", "--table", "t.csv", *NAMED]) == 2
+    assert message in capsys.readouterr().err

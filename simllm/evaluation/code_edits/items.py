@@ -81,7 +81,7 @@ def read_items(
         find_language(language)
     # Stays empty only if the file has no line.
     where = ""
-    for where, row in reading.objects(file):
+    for where, row in reading.rows(file, {fields.candidate, fields.reference, fields.source, "language"}):
         named = language if language and "language" not in row else reading.text_under(row, "language", where)
         try:
             find_language(named)
@@ -109,7 +109,7 @@ def read_items(
         example = Example(found.text or "", reference, source, named)
         yield CodeItem(example, id_, found.text is not None, found.is_ambiguous, is_failed, row, where)
     if not where:
-        raise InputError(f"{file}: empty; expected a JSON object per line")
+        raise InputError(f"{file}: empty; expected {reading.ROWS}")
 
 
 def describe_replies(items: Sequence[CodeItem]) -> dict[str, Any]:
