@@ -49,9 +49,11 @@ from simllm.stats.calibration import fit_platt
 from simllm.stats.classification import area_under_roc
 from simllm.text_cleaning import clean, divide
 from train.contrastive.near_duplicate_pairs import extract_content_words
+from train.release.card import SETS, decimal, markdown_table
 from train.runtime.command import make_parser, run_command
 from train.runtime.config import shorten_paths
 
+_SEED = 1  # that of `simllm evaluate robustness`, so that both find the same figures
 _TRIALS = 600  # functions that are measured
 _FOLDS = 10
 _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
@@ -169,7 +171,7 @@ def measure_changes_of_code(reader: CodeReader, trials: Sequence[Trial]) -> dict
     """Measure how scores react to rewritten code and to mutants, by `simllm.evaluation.code_robustness`."""
     functions = [trial.function for trial in trials]
     examples = [Example(one.summary, None, one.code, one.language) for one in functions]
-    edits, figures = make_code_edits(examples, seed=0), dict[str, float]()
+    edits, figures = make_code_edits(examples, seed=_SEED), dict[str, float]()
     scores = reader.score(code_pairs(edits.examples))
     for prefix, values in (("", scores.values), ("fits_", scores.fits)):
         if values is None:
@@ -279,14 +281,62 @@ def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> l
     ]
 
 
+_OPENING = """# The code reader of simllm
+
+Reads the code of a function, and tells how well a summary describes it: by the cosine of two embeddings, and
+by `fits`, a calibrated probability from a small network that reads both. It belongs to one model of
+summaries, and `simllm score --against code` uses it."""
+_RATED = """Spearman's correlation with the ratings of people. The weights of the scores against code and
+against both are fitted to these sets, so that their figures are cross-validated by function."""
+_RATED_COLUMNS = {"reference": "reference", "code": "code", "fits": "`fits` alone", "both": "both"}
+# What the figures of functions mean, for the score and for `fits`.
+_OF_FUNCTIONS = {
+    "auc_sibling": "true summaries against those of another function of the file: AUC",
+    "higher_sibling": "the same: share of functions whose own summary is higher",
+    "auc_changed": "true summaries against summaries with another meaning: AUC",
+    "higher_changed": "the same: share of functions whose own summary is higher",
+    "move": "rewritten code that does the same: mean change, in standard deviations",
+    "mutants_fall": "code with one mistake: share that is lower; ties count half",
+    "mutants_drop": "the same: mean fall, in standard deviations",
+}
+_OF_TRAINING = {
+    "objective": "objective", "functions": "functions", "updates": "updates", "tokens": "tokens",
+    "seconds": "seconds of training", "hardware": "hardware", "date": "date",
+    "git_revision": "revision of simllm", "dev_criterion": "criterion on the dev split, higher is better",
+}  # fmt: skip
+
+
 def make_card(facts: Mapping[str, Any]) -> str:
-    """Format the model card in Markdown; values that are dictionaries are left out."""
-    rows = "".join(f"| {key} | {value} |\n" for key, value in facts.items() if not isinstance(value, dict))
-    return (
-        "# The code reader of simllm\n\nReads the code of a function, and tells how well a summary describes "
-        "it. Belongs to one model of summaries.\n\n"
-        f"| | |\n|---|---|\n{rows}"
-    )
+    """Write the model card, in Markdown, from facts about the training and, if measured, the figures."""
+    parts = [_OPENING]
+    sets = [name.removesuffix("_both") for name in facts if name.endswith("_both")]
+    if sets:
+        rows = [
+            [SETS.get(f"rated/{one}", one), *(decimal(facts[f"{one}_{column}"]) for column in _RATED_COLUMNS)]
+            for one in sets
+        ]
+        parts += ["## How good it is", _RATED, markdown_table(["ratings", *_RATED_COLUMNS.values()], rows)]
+    if "auc_sibling" in facts:
+        figures = [
+            [label, *(decimal(facts[key]) if key in facts else "n/a" for key in (name, f"fits_{name}"))]
+            for name, label in _OF_FUNCTIONS.items()
+        ]
+        parts += [
+            "On functions of repositories that were not trained on:",
+            markdown_table(["figure", "score", "`fits`"], figures),
+        ]
+    if "unsupported" in facts:
+        limit, found = decimal(facts["unsupported"]), facts["unsupported_other"]
+        parts.append(
+            f"A statement with `fits` below {limit} counts as unsupported by the code: {_FALSE_ALARMS:.0%} "
+            f"of the statements of true summaries, and {found:.0%} of those about other functions."
+        )
+    training = [
+        [label, f"{value:,}" if isinstance(value := facts[name], int) else str(value)]
+        for name, label in _OF_TRAINING.items()
+        if name in facts
+    ]
+    return "\n\n".join([*parts, "## How it was made", markdown_table(["", ""], training)]) + "\n"
 
 
 def main() -> int:
@@ -331,10 +381,10 @@ def _measure(
         fitted_on = ", ".join(one.name for one in sets)
         info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
         metric.code_reader = _reader(metric, replace(code, info=info))
-    trials = make_trials(pairs, None, seed=1)
+    trials = make_trials(pairs, None, _SEED)
     figures |= aucs(score_trials(metric.code_reader, trials))
     figures |= find_unsupported(metric.code_reader, trials)
-    figures |= measure_changes_of_code(metric.code_reader, make_trials(pairs, None, 1, 10**6))
+    figures |= measure_changes_of_code(metric.code_reader, make_trials(pairs, None, _SEED, 10**6))
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
     print(f"weights of reference, cosine and fits: {weights.tolist()}")

@@ -16,7 +16,8 @@ from simllm.scoring.code import CodePair, CodeReader
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, log
 from train.code_reader import measure, pairs
-from train.code_reader.measure import RatedCode, cross_validated, fit_both
+from train.code_reader.measure import RatedCode, cross_validated, fit_both, make_card
+from train.release.card import decimal
 
 COMMAND = "train.code_reader"
 NOUNS = "user file list node page token server account order message image event".split()
@@ -265,7 +266,11 @@ def test_measure_prints_all_figures_and_releases_the_model(
     assert 0 <= released.info.unsupported == figures["unsupported"] <= 1
     assert released.info.unsupported != 0.3
     assert golden_scores.largest_difference(reader(out, model_folder), out) < 1e-5
-    assert f"| auc_sibling | {figures['auc_sibling']} |" in (out / "README.md").read_text()
+    card = (out / "README.md").read_text()
+    for name in ("auc_sibling", "mutants_fall"):
+        both = " | ".join(decimal(figures[prefix + name]) for prefix in ("", "fits_"))
+        assert f"| {measure._OF_FUNCTIONS[name]} | {both} |" in card
+    assert f"| rated | {decimal(figures['rated_reference'])} | {decimal(figures['rated_code'])} |" in card
 
 
 def test_weights_are_fitted_to_what_agrees_with_people():
@@ -290,3 +295,17 @@ def test_scores_without_torch_are_equal(trained, model_folder, rows):
     )
     assert np.abs(torchs.values - others.values).max() < 1e-5
     assert np.abs(torchs.fits - others.fits).max() < 1e-5
+
+
+def test_each_fact_of_the_included_model_has_a_sentence_or_label_in_the_card():
+    facts = json.loads((ROOT / "checkpoints" / "code" / "code.json").read_text())["provenance"]
+    card = make_card(facts)
+    assert "| Roy 2021, dev half | " in card
+    assert f"| functions | {facts['functions']:,} |" in card
+    for name, value in facts.items():
+        assert "_" not in name or name not in card, name  # no bare names of fields
+        if isinstance(value, float):
+            assert decimal(value) in card or f"{value:.0%}" in card or str(value) in card, name
+    before_release = {name: facts[name] for name in ("objective", "functions", "updates", "dev_criterion")}
+    assert make_card(before_release).count("|") == 3 * (2 + 4)
+    assert "How good it is" not in make_card(before_release)
