@@ -285,8 +285,9 @@ def _parse_module(module, arguments):
             if module == "simllm":
                 main(arguments)
             else:
-                # Otherwise runpy warns that the module is already loaded.
-                patch.delitem(sys.modules, module, raising=False)
+                # Otherwise runpy warns that the module is already loaded; it runs `__main__` of a package.
+                for loaded in (module, f"{module}.__main__"):
+                    patch.delitem(sys.modules, loaded, raising=False)
                 runpy.run_module(module, run_name="__main__")
         except _ParsedError as parsed:
             options = parsed.options
