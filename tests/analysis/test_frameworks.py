@@ -153,6 +153,21 @@ def test_refuses_what_is_no_text(metric, model_folder):
         assert_same_meaning("a", "a", metric=SimLLM(model_folder))
 
 
+def test_the_assertion_comes_before_warnings_that_are_errors(model_folder):
+    metric, long = SimLLM(model_folder), "adds a list " * 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(
+            AssertionError, match=r"(?s)is below the limit 0.9999.*warning: 1 of 2 texts cut at 64 tokens"
+        ):
+            assert_same_meaning(long, "closes it", 0.9999, scale="raw", metric=metric)
+        with pytest.raises(UserWarning, match="cut at 64"):
+            assert_same_meaning(long, "closes it", -1, scale="raw", metric=metric)
+    with pytest.warns(UserWarning, match="cut at 64") as caught:
+        assert_same_meaning(long, "closes it", -1, scale="raw", metric=metric)
+    assert caught[0].filename == __file__
+
+
 def test_in_unittest(metric):
     class Case(unittest.TestCase):
         def test(self):
@@ -165,8 +180,9 @@ def test_in_unittest(metric):
 
 @pytest.mark.slow
 def test_pytest_shows_the_test_and_not_simllm(tmp_path):
-    command = ["-m", "pytest", "-p", "no:cacheprovider", EXAMPLES / "test_summaries.py"]
-    shown = run(*command, "--rootdir", tmp_path, "-o", "addopts=", cwd=tmp_path, status=1)
+    # As in a checkout without xdist: the options in pyproject.toml need it.
+    command = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", EXAMPLES / "test_summaries.py"]
+    shown = run(*command, cwd=tmp_path, status=1)
     assert "2 failed, 1 passed" in shown
     assert "frameworks.py" not in shown.replace("docs/examples/frameworks", "")
     failures = shown.partition("short test summary")[0]  # which repeats the messages where CI is set
