@@ -104,16 +104,21 @@ def _beside(
     return CodeModel(networks, info, hash)
 
 
-def start(summaries: SavedModel, info: CodeInfo) -> CodeModel:
-    """Make an untrained model: a copy of the layers of the encoder of summaries, and a random head."""
+def start(summaries: SavedModel, info: CodeInfo, earlier: Path | None = None) -> CodeModel:
+    """Make a model to train: the layers of the encoder of summaries and a random head, or an earlier model.
+
+    The earlier model may belong to another encoder of summaries. InputError if its shapes differ.
+    """
     from simllm.model.network import MeaningHead
 
-    layers = {
-        name: weight.copy() for name, weight in summaries.weights.items() if not name.startswith(_SHARED)
-    }
-    head = MeaningHead(info.fits.head, summaries.config).state_dict()
-    weights = {name: weight.numpy() for name, weight in head.items()}
-    model = _beside(summaries, layers, weights, info, "")
+    if earlier:
+        layers, head = _read_own(earlier, info, summaries)
+    else:
+        own = summaries.weights.items()
+        layers = {name: weight.copy() for name, weight in own if not name.startswith(_SHARED)}
+        state = MeaningHead(info.fits.head, summaries.config).state_dict()
+        head = {name: weight.numpy() for name, weight in state.items()}
+    model = _beside(summaries, layers, head, info, "")
     model.encoder.embeddings.requires_grad_(False)
     return model
 
@@ -141,19 +146,24 @@ def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
     info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
     if info.summaries != summaries.hash:
         return None
+    layers, head = _read_own(folder, info, summaries)
+    digest = hashlib.sha256()
+    update_hash(digest, [folder / SINGLE_FILE])
+    digest.update(json.dumps([asdict(info.fits), info.both]).encode())
+    return _beside(summaries, layers, head, info, digest.hexdigest()[:12])
+
+
+def _read_own(
+    folder: Path, info: CodeInfo, summaries: SavedModel
+) -> tuple[dict[str, Floats32], dict[str, Floats32]]:
+    """Read the weights of the layers and of the head."""
     config, file = summaries.config, folder / SINGLE_FILE
     layers = {n: shape for n, shape in config.weight_shapes.items() if not n.startswith(_SHARED)}
     head = {f"{_HEAD}{n}": shape for n, shape in info.fits.head.weight_shapes(config).items()}
     weights = read_weights(read_headers([file]), layers | head, str(file))
-    digest = hashlib.sha256()
-    update_hash(digest, [file])
-    digest.update(json.dumps([asdict(info.fits), info.both]).encode())
-    return _beside(
-        summaries,
+    return (
         {name: weights[name] for name in layers},
         {name.removeprefix(_HEAD): weights[name] for name in head},
-        info,
-        digest.hexdigest()[:12],
     )
 
 

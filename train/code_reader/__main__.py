@@ -14,6 +14,7 @@ from pathlib import Path
 
 from simllm.io.output_file import sha256_of
 from simllm.model import code_model
+from simllm.model.saved_model import SINGLE_FILE
 from train.code_reader.measure import make_card
 from train.code_reader.task import CodeReaderConfig, CodeReaderTask
 from train.runtime import loop, training_run
@@ -45,7 +46,9 @@ def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
         info = replace(task.code.info, fits=task.calibrated, provenance=facts)
         code_model.save(folder, task.encoder, task.head, info, make_card(facts))
 
-    inputs = task.summaries.hash, task.summaries.tokenizer.hash, sha256_of(Path(config.pairs))
+    inputs = [task.summaries.hash, task.summaries.tokenizer.hash, sha256_of(Path(config.pairs))]
+    if config.start:
+        inputs.append(sha256_of(Path(config.start) / SINGLE_FILE))
     loop.train(config, task, world, stop, training_run.identity(config, *inputs), log, save_model)
     return out / MODEL
 

@@ -39,13 +39,15 @@ _DEV_TRIALS = 400  # functions in an evaluation
 class CodeReaderConfig(TrainingConfig):
     """All settings of the training of a code reader."""
 
-    model: str  # the model folder whose encoder embeds the summaries, and is the start of that of code
+    model: str  # the model folder whose encoder embeds the summaries
+    start: str = ""  # a code reader to continue from, of any model; "" for the encoder of summaries
     pairs: str  # output of `train.code_reader.pairs`
     dev: tuple[
         str, ...
     ] = ()  # rated summaries with their code, for the criterion that chooses the best model
     head: HeadConfig
-    functions: int  # functions per update, an even number: each is drawn with a sibling
+    functions: int  # functions per update
+    siblings: int  # functions of one source file that are drawn together
     code_tokens: int  # longer code is cut in training
     chunk_tokens: int  # tokens of code that are embedded at once, padding included
     temperature: float  # of the softmax over cosines
@@ -60,8 +62,8 @@ class CodeReaderConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.functions % 2:
-            raise InputError("functions must be even")
+        if self.siblings < 2:
+            raise InputError(f"siblings must be 2 or more, not {self.siblings}")
         if not (0 <= self.changed <= 1 and 0 <= self.variants <= 1):
             raise InputError("changed and variants must be from 0 to 1")
 
@@ -83,14 +85,13 @@ class Functions:
     def __len__(self) -> int:
         return sum(map(len, self.files))
 
-    def draw(self, pairs: int, random: np.random.Generator) -> list[measure.Function]:
-        """Draw `pairs` times two functions of one source file; of two files if the first has only one."""
+    def draw(self, count: int, siblings: int, random: np.random.Generator) -> list[measure.Function]:
+        """Draw functions, up to `siblings` of one source file one after another."""
         drawn: list[measure.Function] = []
-        for number in random.choice(len(self.files), pairs, p=self.shares):
-            functions = self.files[number]
-            if len(functions) < 2:
-                functions = [*functions, *self.files[random.integers(len(self.files))][:1]]
-            drawn += [functions[i] for i in random.permutation(len(functions))[:2]]
+        while len(drawn) < count:
+            functions = self.files[random.choice(len(self.files), p=self.shares)]
+            most = min(siblings, count - len(drawn))
+            drawn += [functions[i] for i in random.permutation(len(functions))[:most]]
         return drawn
 
 
@@ -106,12 +107,22 @@ class CodeBatch:
     """B tokenized functions.
 
     `summaries` has their B summaries, and then C changed summaries. `changed` is (B,): the index of a
-    function's changed summary in `summaries`, or -1.
+    function's changed summary in `summaries`, or -1; `siblings` is (B,): the index of another function, if
+    possible of the same source file.
     """
 
     rows: list[Row]
     summaries: list[list[int]]
     changed: list[int]
+    siblings: list[int]
+
+
+def sibling(drawn: Sequence[measure.Function], i: int) -> int:
+    """Return the index of the next function; of the one before it if only that is of the same source file."""
+    before, own, after = (drawn[j % len(drawn)] for j in (i - 1, i, i + 1))
+    place = own.repository, own.path
+    is_last = (after.repository, after.path) != place == (before.repository, before.path)
+    return (i - 1 if is_last else i + 1) % len(drawn)
 
 
 class CodeReaderTask:
@@ -129,7 +140,9 @@ class CodeReaderTask:
         self.pool = get_pooling(self.summaries.info.pooling)
         torch.manual_seed(config.seed)  # for the head's initial weights
         info = CodeInfo(self.summaries.hash, MeaningInfo(config.head))
-        self.code: CodeModel = code_model.start(self.summaries, info)
+        self.code: CodeModel = code_model.start(
+            self.summaries, info, Path(config.start) if config.start else None
+        )
         self.encoder, self.head = self.code.encoder, self.code.head
         # Scale and bias of the cosines in the second loss.
         self.absolute = nn.ParameterList([torch.tensor([10.0, -6.0])])
@@ -160,7 +173,7 @@ class CodeReaderTask:
 
     def _draw(self, update: int) -> list[measure.Function]:
         random = np.random.default_rng(combined_seed(self.config.seed, update))
-        return self.functions.draw(self.config.functions // 2, random)
+        return self.functions.draw(self.config.functions, self.config.siblings, random)
 
     def _make_batch(self, update: int) -> CodeBatch:
         config, drawn = self.config, self._draw(update)
@@ -182,7 +195,7 @@ class CodeReaderTask:
             Row(code, variant if text and random.random() < config.variants else None)
             for code, variant, text in zip(ids[: len(drawn)], ids[len(drawn) :], variants, strict=True)
         ]
-        return CodeBatch(rows, encoded, changed)
+        return CodeBatch(rows, encoded, changed, [sibling(drawn, i) for i in range(len(drawn))])
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return the parts of the loss of one update that this process computes, one for each chunk."""
@@ -256,30 +269,30 @@ class CodeReaderTask:
         states: Tensor,
         mask: Tensor,
     ) -> Tensor:
-        """Compute the loss of the head for F functions: with their own, and a sibling's or changed summary.
+        """Compute the loss of the head for F functions: own, sibling's and changed summaries.
 
-        `functions` has their indices, `alike` is (F, N); states and mask belong to their codes.
+        `functions` has their indices, `alike` is (F, N); states and mask belong to their codes. Right and
+        wrong summaries count alike.
         """
         rows: list[int] = []
         texts: list[int] = []
         labels: list[float] = []
+        weights: list[float] = []
         for row, function in enumerate(functions):
-            wrong = batch.changed[function] if function % 4 < 2 else -1
-            if wrong < 0:
-                wrong = function ^ 1  # the sibling
-            for text, label in ((function, 1.0), (wrong, 0.0)):
-                if label or not alike[row, text]:
-                    rows.append(row)
-                    texts.append(text)
-                    labels.append(label)
+            wrong = [i for i in (batch.siblings[function], batch.changed[function]) if i >= 0]
+            wrong = [i for i in wrong if not alike[row, i]]
+            rows += [row] * (1 + len(wrong))
+            texts += [function, *wrong]
+            labels += [1.0] + [0.0] * len(wrong)
+            weights += [1.0] + [1 / max(1, len(wrong))] * len(wrong)
         all_states, all_masks, _ = summaries
         longest = int(all_masks[texts].sum(1).max())
         with autocast(self.world.device, self.config.precision):
             code = self.head.project(states)
             text = self.head.project(all_states[texts, :longest])
             logits = self.head(code[rows], mask[rows], text, all_masks[texts, :longest]).float()[:, 0]
-        truth = torch.tensor(labels, device=logits.device)
-        return F.binary_cross_entropy_with_logits(logits, truth, reduction="sum") / 2
+        truth, weight = (torch.tensor(values, device=logits.device) for values in (labels, weights))
+        return F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum") / 2
 
     def reader(self) -> CodeReader:
         """Return the scorer with the present weights."""

@@ -1,5 +1,6 @@
 """The code reader from source trees to scores: pairs, training, resuming, measuring, and the model folder."""
 
+import itertools
 import json
 import re
 import shutil
@@ -17,6 +18,7 @@ from tests.conftest import ROOT
 from tests.train.training_processes import Runner, log
 from train.code_reader import measure, pairs
 from train.code_reader.measure import RatedCode, cross_validated, fit_both, make_card
+from train.code_reader.task import Functions, sibling
 from train.release.card import decimal
 
 COMMAND = "train.code_reader"
@@ -137,6 +139,18 @@ def settings(out, split_file, model_folder, *more):
     return [ROOT / "configs/code.yaml", *names, head, *small, *more]
 
 
+def test_functions_of_one_file_are_drawn_together(split_file):
+    functions = Functions(split_file, "train")
+    drawn = functions.draw(24, 3, np.random.default_rng(1))
+    assert len(drawn) == 24
+    runs = [list(group) for _, group in itertools.groupby(drawn, key=lambda one: (one.repository, one.path))]
+    assert {len({one.code for one in group}) for group in runs} == {3}
+    for index, function in enumerate(drawn):
+        other = drawn[sibling(drawn, index)]
+        assert other.code != function.code
+        assert (other.repository, other.path) == (function.repository, function.path)
+
+
 @pytest.fixture(scope="module")
 def trained(split_file, model_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("training")
@@ -217,6 +231,13 @@ def test_a_reader_of_another_encoder_is_not_used(trained, model_folder, head_fol
     encoder = type(summaries.encoder)(summaries.encoder.config)
     saved_model.save(other, encoder, summaries.tokenizer, saved_model.ModelInfo(), "# A card\n")
     assert code_model.load(trained / "model", saved_model.load(other)) is None
+    # But another reader can start from it.
+    earlier = code_model.load(trained / "model", summaries)
+    started = code_model.start(
+        saved_model.load(other), code_model.CodeInfo("", earlier.info.fits), trained / "model"
+    )
+    assert torch.equal(started.encoder.layers[1].up.weight, earlier.encoder.layers[1].up.weight)
+    assert all(map(torch.equal, started.head.parameters(), earlier.head.parameters()))
 
 
 @pytest.mark.slow
