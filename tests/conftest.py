@@ -12,21 +12,9 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
-import numpy as np
 import pytest
-import torch
 
-from simllm.model import saved_model
-from simllm.model.config import HeadConfig, ModelConfig
-from simllm.model.network import Encoder, MeaningHead
-from simllm.model.tokenizer import Tokenizer
-from simllm.text_cleaning import clean
-from train.contrastive.meaning_task import copy_head
-from train.corpus import source_trees
-from train.corpus.extract import extract
-from train.corpus.parts import Tally
-from train.runtime.config import data_root
-from train.tokens import vocabulary
+# Fixtures import what they need: the main process of xdist has no use for torch, and its workers wait for it.
 
 hypothesis.settings.register_profile("simllm", deadline=None)  # tests promise results, not times
 hypothesis.settings.load_profile("simllm")
@@ -39,17 +27,17 @@ SHARED = ROOT.parent / "shared"
 # file that begins late would keep one process busy after the others have ended.
 LONGEST = (
     "docs/test_blocks.py",
-    "docs/test_examples.py",
     "slurm/test_pretrain.py",
-    "analysis/test_sharded_scoring.py",
+    "docs/test_examples.py",
     "slurm/test_scripts.py",
     "train/runtime/test_resume.py",
-    "train/corpus/test_ray_engine.py",
+    "perturb/code/proof/test_testing.py",
     "repair/test_repair_kills.py",
     "docs/test_engines.py",
+    "analysis/test_sharded_scoring.py",
     "train/contrastive/test_runs.py",
     "perturb/code/java/test_rules.py",
-    "perturb/code/proof/test_testing.py",
+    "train/corpus/test_ray_engine.py",
 )
 
 
@@ -82,6 +70,8 @@ def shared():
 @pytest.fixture(scope="session")
 def real_files():
     """Return a function that finds files of the real data sets; without them, the test is skipped."""
+    from train.runtime.config import data_root
+
     folders = (SHARED / "data", ROOT / data_root())
 
     def find(pattern):
@@ -97,6 +87,10 @@ def real_files():
 @pytest.fixture(scope="session")
 def comments():
     """Return a few thousand first paragraphs of docstrings of Python's standard library."""
+    from train.corpus import source_trees
+    from train.corpus.extract import extract
+    from train.corpus.parts import Tally
+
     stdlib = Path(sysconfig.get_path("stdlib"))
     folders = ("asyncio", "email", "unittest", "xml", "logging", "multiprocessing", "importlib", "http")
     folders += ("collections", "concurrent", "ctypes", "urllib", "wsgiref")
@@ -109,6 +103,9 @@ def comments():
 
 @pytest.fixture(scope="session")
 def sentencepiece_model(comments, tmp_path_factory):
+    from simllm.text_cleaning import clean
+    from train.tokens import vocabulary
+
     file = tmp_path_factory.mktemp("vocabulary") / "sentencepiece.model"
     vocabulary.learn((clean(text) for text in comments), 1000, file)
     return file
@@ -116,11 +113,16 @@ def sentencepiece_model(comments, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tokenizer(sentencepiece_model):
+    from simllm.model.tokenizer import Tokenizer
+    from train.tokens import vocabulary
+
     return Tokenizer(vocabulary.convert(sentencepiece_model))
 
 
 @pytest.fixture(scope="session")
 def small_config():
+    from simllm.model.config import ModelConfig
+
     return ModelConfig(
         vocab_size=1000,
         hidden_size=32,
@@ -135,6 +137,11 @@ def small_config():
 @pytest.fixture(scope="session")
 def model_folder(tokenizer, small_config, tmp_path_factory):
     """Write a model folder with random weights."""
+    import torch
+
+    from simllm.model import saved_model
+    from simllm.model.network import Encoder
+
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "small"
     saved_model.save(folder, Encoder(small_config), tokenizer, saved_model.ModelInfo(), "# A card\n")
@@ -144,6 +151,12 @@ def model_folder(tokenizer, small_config, tmp_path_factory):
 @pytest.fixture(scope="session")
 def head_folder(model_folder, tmp_path_factory):
     """Write the model of `model_folder`, with a meaning head of random weights in addition."""
+    import torch
+
+    from simllm.model import saved_model
+    from simllm.model.config import HeadConfig
+    from simllm.model.network import MeaningHead
+
     loaded = saved_model.load(model_folder)
     torch.manual_seed(1)
     head = MeaningHead(HeadConfig(16, 2, 2, encoder_layers=2), loaded.encoder.config)
@@ -156,6 +169,7 @@ def head_folder(model_folder, tmp_path_factory):
 @pytest.fixture(scope="session")
 def nli_folder(tmp_path_factory):
     """Write an NLI model to which a text follows from another one if it does not have more words."""
+    import numpy as np
     import onnx
     from onnx import TensorProto, helper
     from tokenizers import Tokenizer as FastTokenizer
@@ -204,6 +218,12 @@ def nli_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def graded_folder(head_folder, tmp_path_factory):
     """Write the model of `head_folder`, with a graded output of random weights in addition."""
+    import torch
+
+    from simllm.model import saved_model
+    from simllm.model.network import MeaningHead
+    from train.contrastive.meaning_task import copy_head
+
     loaded = saved_model.load(head_folder)
     torch.manual_seed(2)
     head = MeaningHead(replace(loaded.head.config, graded=True), loaded.encoder.config)
@@ -223,15 +243,17 @@ def corpus_file(comments, tmp_path):
     return file
 
 
-@pytest.fixture
-def ray_nodes(monkeypatch):
+@pytest.fixture(scope="module")
+def ray_cluster():
     """Start a Ray cluster: a head node without processors, and two nodes with one processor each."""
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    yield cluster, nodes
-    cluster.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        yield cluster
+        cluster.shutdown()

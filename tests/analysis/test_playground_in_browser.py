@@ -91,7 +91,8 @@ def test_cleaning_and_tokens_equal_those_of_python(page, metric, texts, comments
 @needs_browser
 def test_scores_equal_those_of_python(page, metric, texts):
     pairs = list(itertools.pairwise(texts))
-    assert len(pairs) == 1000
+    # Of all kinds, with the hostile texts. The figures in docs/browser.md are those of all 1,000 pairs.
+    pairs = pairs[:-5:4] + pairs[-5:]
     started = time.perf_counter()
     found = page.evaluate(
         """async (pairs) => {
@@ -110,7 +111,7 @@ def test_scores_equal_those_of_python(page, metric, texts):
         expected = metric.score(*zip(*pairs, strict=True))
     score, same, percentile = np.array(found).T
     differences = np.abs(score - expected.values).max(), np.abs(same - expected.same).max()
-    print(f"\n1,000 pairs in {seconds:.1f} s; largest differences (score, same): {differences}")
+    print(f"\n{len(pairs)} pairs in {seconds:.1f} s; largest differences (score, same): {differences}")
     assert max(differences) < 2e-3
     assert np.abs(percentile - expected.percentiles).max() < 0.1
 

@@ -226,23 +226,21 @@ def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tmp_path):
+def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_cluster, model_folder, tmp_path):
     from simllm.analysis.sharded_scoring import RayScoring
 
-    cluster, nodes = ray_nodes
     (tmp_path / "in").mkdir()
     shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 900, 900 * n) for n in range(6)]
-    score_shards(shards, tmp_path / "here", ShardSettings(id_field="id"))
+    settings = ShardSettings(model=str(model_folder), id_field="id")
+    score_shards(shards, tmp_path / "here", settings)
     lost = []
 
     def lose_a_node(done, total):
         if done == 2 and not lost:
-            lost.append(nodes[0])
-            cluster.remove_node(nodes[0], allow_graceful=False)
+            lost.append(next(iter(ray_cluster.worker_nodes)))
+            ray_cluster.remove_node(lost[0], allow_graceful=False)
 
-    found = score_shards(
-        shards, tmp_path / "ray", ShardSettings(id_field="id"), RayScoring(cluster.address), lose_a_node
-    )
+    found = score_shards(shards, tmp_path / "ray", settings, RayScoring(ray_cluster.address), lose_a_node)
     assert lost
     assert len(found["tables"]) == 6
     for shard in shards:
@@ -251,11 +249,12 @@ def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tm
 
 
 @pytest.mark.slow
-def test_a_wrong_file_on_ray_is_one_line(ray_nodes, shards, tmp_path):
+def test_a_wrong_file_on_ray_is_one_line(ray_cluster, shards, tmp_path):
+    """One node is enough: the other one was lost in the test above."""
     shards[1].write_bytes(gzip.compress(b"[]\n"))
     done = command.run(
         "score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out",
-        "--engine", "ray", "--address", ray_nodes[0].address,
+        "--engine", "ray", "--address", ray_cluster.address,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert done.stderr.endswith(
@@ -270,11 +269,12 @@ def test_a_wrong_file_on_ray_is_one_line(ray_nodes, shards, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(tmp_path):
+def test_a_killed_run_goes_on(model_folder, tmp_path):
     (tmp_path / "in").mkdir()
     shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 300, 300 * n) for n in range(8)]
-    score_shards(shards, tmp_path / "whole", ShardSettings())
-    words = [sys.executable, "-m", "simllm", "score", "--jsonl", "in/*.jsonl", "-o", "out"]
+    score_shards(shards, tmp_path / "whole", ShardSettings(model=str(model_folder)))
+    words = [sys.executable, "-m", "simllm", "score", "--model", str(model_folder)]
+    words += ["--jsonl", "in/*.jsonl", "-o", "out"]
     for tables in (1, 3, 6):
         process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, env=os.environ)
         while process.poll() is None and len(list((tmp_path / "out").glob("*.tsv"))) < tables:

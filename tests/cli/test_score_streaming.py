@@ -23,7 +23,7 @@ from simllm.io.output_file import locked
 from simllm.io.partial_file import PartialFile
 from simllm.model import saved_model
 from simllm.model.torch_engine import pad
-from tests.command import process, run
+from tests.command import run
 
 PAIRS = 5000
 
@@ -45,7 +45,7 @@ def test_killed_run_is_resumed_to_the_same_bytes(write_pairs, model_folder, tmp_
     lines = write_pairs.read_text().splitlines(keepends=True)
     options = ("score", "--jsonl", "-", "--id-field", "key", "--model", model_folder, "-o")
     whole = tmp_path / "whole.tsv"
-    assert process(*options, whole, input="".join(lines)).returncode == 0
+    assert run(*options, whole, input="".join(lines)).returncode == 0
     out, partial = tmp_path / "scores.tsv", tmp_path / "scores.tsv.partial"
     command = [sys.executable, "-m", "simllm", *map(str, options), str(out)]
     running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -62,7 +62,7 @@ def test_killed_run_is_resumed_to_the_same_bytes(write_pairs, model_folder, tmp_
         assert re.fullmatch(
             r"simllm: interrupted after [1-4],\d{3} pairs; --resume continues from there\n", errors
         )
-    resumed = process(*options, out, "--resume", input="".join(lines))
+    resumed = run(*options, out, "--resume", input="".join(lines))
     assert resumed.returncode == 0, resumed.stderr
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scores.tsv", "whole.tsv"]

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from simllm.io import reading
 from simllm.metrics import Example, table
 from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text import words
+from tests import command
 from tests.conftest import ROOT, SHARED
 from tests.docs.markdown_blocks import DATA, blocks
 
@@ -30,29 +32,46 @@ def run(*arguments, **environment):
     )  # fmt: skip
 
 
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """Return a function that runs an example in this process, which saves the seconds for its imports."""
+    monkeypatch.chdir(ROOT)
+
+    def called(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        status = 0
+        try:
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        except SystemExit as ended:
+            status = ended.code
+        return subprocess.CompletedProcess(sys.argv, status, *capfd.readouterr())
+
+    return called
+
+
 @pytest.mark.slow
-def test_train_on_your_code(tmp_path):
-    done = run(EXAMPLES / "train_on_your_code.py", "--quick", "--out", tmp_path / "own")
+def test_train_on_your_code(call, tmp_path):
+    done = call("train_on_your_code.py", "--quick", "--out", tmp_path / "own")
     assert done.returncode == 0, done.stderr
     assert "open the file" in done.stdout
     assert (tmp_path / "own" / "tuned" / "model" / "model.safetensors").is_file()
 
 
 @pytest.mark.slow
-def test_repeat_the_study_on_made_up_ratings(tmp_path):
-    done = run(EXAMPLES / "repeat_the_study.py", "--data", tmp_path, "--out", tmp_path / "report")
+def test_repeat_the_study_on_made_up_ratings(call, tmp_path):
+    done = call("repeat_the_study.py", "--data", tmp_path, "--out", tmp_path / "report")
     assert done.returncode == 0, done.stderr
     assert "made-up ratings" in done.stderr
     assert (tmp_path / "report" / "report.html").is_file()
 
 
 @pytest.mark.slow
-def test_repeat_the_study_on_rated_sets(tmp_path):
+def test_repeat_the_study_on_rated_sets(call, tmp_path):
     if not (SHARED / "data" / "rated").is_dir():
         pytest.skip(f"no rated sets in {SHARED / 'data' / 'rated'}")
     (tmp_path / "haque2022.jsonl").symlink_to(SHARED / "data" / "rated" / "haque2022.jsonl")
     arguments = ("--data", tmp_path, "--out", tmp_path / "report")
-    done = run(EXAMPLES / "repeat_the_study.py", *arguments, "--metrics", "simllm,jaccard")
+    done = call("repeat_the_study.py", *arguments, "--metrics", "simllm,jaccard")
     assert done.returncode == 0, done.stderr
     assert re.search(r"haque2022 +simllm +1 +0\.8", done.stdout)
 
@@ -145,6 +164,6 @@ def test_fine_tune_code_t5(tmp_path):
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "t5" / "model" / "model.safetensors").is_file()
     assert [json.loads(line)["id"] for line in (tmp_path / "t5" / "edits.jsonl").open()] == ["10", "11", "12"]
-    done = run("-m", "simllm", "evaluate", "edits", tmp_path / "t5" / "edits.jsonl", "--out", tmp_path / "r")
+    done = command.run("evaluate", "edits", tmp_path / "t5" / "edits.jsonl", "--out", tmp_path / "r")
     assert done.returncode == 0, done.stderr
     assert "edits" in done.stdout

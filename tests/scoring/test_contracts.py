@@ -124,7 +124,7 @@ def test_scores_of_any_texts_are_bounded(measures, texts):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)  # for each similarity
+@settings(max_examples=50)  # for each similarity
 @given(TEXTS)
 def test_scores_of_many_texts_are_bounded(measures, texts):
     for metric in measures:

@@ -112,13 +112,3 @@ def test_job_array_trains_one_run_per_index(cluster, few_comments, tmp_path):
     assert restarts == ["0", "1"]
     with pytest.raises(AssertionError):
         assert_same_weights(tmp_path / "seed-1", tmp_path / "seed-2")
-
-
-def test_bad_input_ends_the_job_with_one_line(cluster, tmp_path):
-    job = cluster.submit("--nodes=2", SCRIPT, "configs/debug.yaml", f"out={tmp_path}/run", "updats=3")
-    facts = cluster.finish(job, "FAILED")
-    assert (facts["ExitCode"], facts["Restarts"]) == ("2:0", "0")
-    errors = [line for line in cluster.output(job).splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert "unknown key updats" in errors[0]
-    assert cluster.output(job).splitlines()[-1] == "not requeued: the training ended with exit status 2"

@@ -22,7 +22,8 @@ item = json.loads(Path(os.environ["SIMLLM_FOLDER"], "item.json").read_text())
 code = sys.stdin.read()
 if item["language"] == "java":
     files = {"Main.java": JAVA.format(code=code, test=item["test"]).encode()}
-    build, test = ["javac", "-encoding", "UTF-8", "Main.java"], ["java", "-Xshare:auto", "Main"]
+    build = ["javac", "-J-XX:TieredStopAtLevel=1", "-encoding", "UTF-8", "Main.java"]
+    test = ["java", "-Xshare:auto", "Main"]
 else:
     files = {"test.py": f"{code}\n{item['test']}".encode()}
     build, test = ["python3", "-m", "py_compile", "test.py"], ["python3", "test.py"]

@@ -284,10 +284,10 @@ def test_nothing_is_downloaded_unless_it_is_allowed(allowed, hub, tmp_path):
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_data_set(tmp_path):
     peaks = []
-    for name, count in (("small", 8_000), ("large", 80_000)):
+    for name, count in (("small", 4_000), ("large", 40_000)):
         texts = pyarrow.table({"text": [f"adds the number {n} to the list" * 5 for n in range(count)]})
         (tmp_path / name).mkdir()
-        parquet.write_table(texts, tmp_path / name / "train.parquet", row_group_size=2000)
+        parquet.write_table(texts, tmp_path / name / "train.parquet", row_group_size=1000)
         del texts
         source = hugging_face_data.parse_source(f"hf:{tmp_path}/{name}#text")
         tracemalloc.start()

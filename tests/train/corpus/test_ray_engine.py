@@ -74,7 +74,7 @@ def test_shuffles_find_the_originals_that_one_machine_finds(parts, chance):
 
 
 @pytest.mark.slow
-def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_nodes, comments, tmp_path, monkeypatch):
+def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_cluster, comments, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "BATCH", 4000)
     chance = random.Random(0)
     lines = [" ".join(text.split()) for text in comments]
@@ -82,19 +82,18 @@ def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_nodes, comme
     (tmp_path / "many.txt").write_text("\n".join(lines))
     config = CorpusConfig((str(tmp_path / "many.txt"),))
     build.build(config, tmp_path / "here", OneMachine(1))
-    head, nodes = ray_nodes
     parts = tmp_path / ".ray.parts"
     lost = []
 
     def lose_a_node():
         while len(list(parts.glob("[0-9]*.npz"))) < 3:
             time.sleep(0.01)
-        head.remove_node(nodes[0], allow_graceful=False)
+        ray_cluster.remove_node(next(iter(ray_cluster.worker_nodes)), allow_graceful=False)
         lost.append(len(list(parts.glob("[0-9]*.npz"))))
 
     thread = threading.Thread(target=lose_a_node, daemon=True)
     thread.start()
-    with cluster(head.address) as engine:
+    with cluster(ray_cluster.address) as engine:
         built = build.build(config, tmp_path / "ray", engine)
     thread.join()
     assert lost
@@ -104,22 +103,24 @@ def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_nodes, comme
 
 
 @pytest.mark.slow
-def test_a_lost_cluster_is_one_line_and_the_same_command_continues(ray_nodes, tmp_path):
+def test_a_lost_cluster_is_one_line_and_the_same_command_continues(ray_cluster, tmp_path, monkeypatch):
     chance = random.Random(0)
     names = ["".join(chance.choices("abcdefgh", k=6)) for _ in range(2000)]
-    lines = (" ".join(chance.choices(names, k=9)) + "\n" for _ in range(200_000))
+    lines = (" ".join(chance.choices(names, k=9)) + "\n" for _ in range(60_000))
     source = tmp_path / "many.txt"
     source.write_text("".join(lines))
-    head, _ = ray_nodes
-    words = [sys.executable, "-m", "train.corpus", "build", str(source), "--out", "corpus", "--engine", "ray"]
+    # Smaller parts than usual: fewer texts are then enough for some parts to be missing.
+    monkeypatch.setattr(build, "BATCH", 400_000)
+    code = "from train.corpus import __main__, build; build.BATCH = 400_000; exit(__main__.main())"
+    words = [sys.executable, "-c", code, "build", str(source), "--out", "corpus", "--engine", "ray"]
     parts = tmp_path / ".corpus.parts"
     with subprocess.Popen(
-        [*words, "--address", head.address], cwd=tmp_path, text=True,
+        [*words, "--address", ray_cluster.address], cwd=tmp_path, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as build_:  # fmt: skip
         while build_.poll() is None and not list(parts.glob("[0-9]*.npz")):
             time.sleep(0.01)
-        head.shutdown()
+        ray_cluster.shutdown()
         output, errors = build_.communicate(timeout=120)
     assert build_.returncode in (1, 2)
     assert output == ""

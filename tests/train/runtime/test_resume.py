@@ -138,11 +138,11 @@ def test_full_disk_keeps_saved_states(run, resumable_run, few_comments, finished
 
 def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_run, few_comments, tmp_path):
     """The run saves a state after every update; every second kill comes while a state is being saved."""
-    often = ["evaluate_every=1", "test_texts=20", "updates=60", "warmup_updates=10"]
+    often = ["evaluate_every=1", "test_texts=20", "updates=40", "warmup_updates=10"]
     uninterrupted, out, random = tmp_path / "uninterrupted", tmp_path / "run", Random(0)
     assert run("train.pretrain", *pretraining(few_comments, uninterrupted, *often))[0] == 0
     half_written = 0
-    for kill in range(8):
+    for kill in range(6):
         started = run.start("train.pretrain", *pretraining(few_comments, out, *often))
         # Kill the run before or after its first evaluation.
         wanted = random.choice(["training", "update"])
@@ -154,7 +154,7 @@ def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_r
         assert started.finish() == -signal.SIGKILL
         half_written += any(out.rglob("*.partial"))
     assert half_written
-    assert 0 < len(log(out)) < 60
+    assert 0 < len(log(out)) < 40
     assert run("train.pretrain", *pretraining(few_comments, out, *often))[0] == 0
     assert_same_weights(out, uninterrupted)
     assert without_times(log(out)) == without_times(log(uninterrupted))
@@ -180,7 +180,7 @@ def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_p
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_signal_does_not_wait_for_the_end_of_an_update(run, few_comments, tmp_path, processes):
-    long = ["accumulation=100", "updates=3", "evaluate_every=1", "warmup_updates=0"]
+    long = ["accumulation=40", "updates=3", "evaluate_every=1", "warmup_updates=0"]
     whole, out = tmp_path / "whole", tmp_path / "run"
     ranks = run.ranks(processes, "train.pretrain", *pretraining(few_comments, whole, *long))
     assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors

