@@ -225,7 +225,10 @@ def _code_reader_commands(
         if not pairs.exists():
             collect = ["train.code_reader.pairs", *map(os.fspath, sources), "--exclude", *rated]
             commands.append([*collect, "--out", str(pairs)])
-    model = ["--model", str(_RUNS / "code" / "model"), "--summaries", str(recipe.out)]
+    first, second = _RUNS / "code", _RUNS / "code-2"
+    train = ["train.code_reader", "configs/code.yaml", f"model={recipe.out}"]
+    longer = [f"out={second}", f"start={first / 'model'}", "seed=2", "updates=1000", "evaluate_every=250"]
+    model = ["--model", str(second / "model"), "--summaries", str(recipe.out)]
     measure = ["train.code_reader.measure", "--pairs", str(_UNSEEN_CODE_PAIRS), *model]
     measure += [
         "--rated",
@@ -233,8 +236,7 @@ def _code_reader_commands(
         "--release",
         str(recipe.out.with_name("code")),
     ]
-    commands.append(["train.code_reader", "configs/code.yaml", f"model={recipe.out}"])
-    return [*commands, measure]
+    return [*commands, [*train, f"out={first}"], [*train, *longer], measure]
 
 
 def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
