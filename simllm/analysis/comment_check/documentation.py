@@ -216,10 +216,11 @@ _CODE_WORD = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.,:/#+-])-?\d+(?:\.\d+)?(?![\w:/]|[.,-]\d|-\w)")
 _TEXT = re.compile(r"(?<!\w)(?P<quote>\"|')(?P<text>[\w./:-]{2,40})(?P=quote)(?!\w)")
-_EXCEPTION = r"(?:an?\s+)?(?:\{@\w+\s+|:\w+:)?`*[~!.]*(?:\w+[.\\])*[A-Z]\w+[`}]*"
+_EXCEPTION = r"(?:an?\s+)?(?:\{@\w+\s+|:\w+:)?`*[~!.\\]*(?:\w+[.\\])*[A-Z]\w+[`}]*"
 _RAISES = re.compile(
     rf"(?i:\b(?:rais|throw)(?:es?|s|ing)?)\s+(?P<raised>{_EXCEPTION}(?:(?:,|,?\s+or|,?\s+and)\s+{_EXCEPTION})*)"
-    rf"|(?P<passive>{_EXCEPTION})\s+(?:(?:exception|error)\s+)?(?:is|will\s+be)\s+(?:raised|thrown)\b"
+    # Only at the start of a name: with a start at each letter, long words would take minutes.
+    rf"|(?<![\w`~!.\\])(?P<passive>{_EXCEPTION})\s+(?:(?:exception|error)\s+)?(?:is|will\s+be)\s+(?:raised|thrown)\b"
 )
 # "does not raise", "instead of raising"; a condition with "not" ends at a comma.
 _DENIED = re.compile(

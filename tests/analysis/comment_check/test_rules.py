@@ -1,5 +1,7 @@
 """Broken claims of comments: what each rule finds in each language, and what it leaves alone."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,6 +238,7 @@ def test_exception_that_is_no_longer_raised():
         ("Throws :exc:`~builtins.ValueError` otherwise.", ["ValueError"]),
         ("Raises TypeError, a KeyError or\n    ValueError.", ["ValueError"]),
         ("A ValueError is raised for 0.", ["ValueError"]),
+        (r"A \lib\ValueError is raised for 0.", ["ValueError"]),
         ("Does not raise ValueError.", []),
         ("It doesn't raise a ValueError.", []),
         ("Never raises TypeError or ValueError.", []),
@@ -253,6 +256,14 @@ def test_exception_in_prose(prose, expected):
     assert found == [("missing-exception", name) for name in expected]
     assert after(old, documented("if a < 1: raise ValueError(a)\n    return a", more=more)) == []
     assert now(documented("return a or 1", more=more)) == []
+
+
+@pytest.mark.parametrize("part", ["Ab", "`", "a.", "A.B", "~!", "A`", "a\\"])
+def test_long_words_are_read_at_once(part):
+    """A search that starts at each letter would take minutes."""
+    start = time.process_time()
+    read_documentation(part * 40_000, "python")
+    assert time.process_time() - start < 5
 
 
 def test_what_was_wrong_before_is_no_news():
