@@ -106,10 +106,12 @@ def _summary(found: Found, warnings: Sequence[str]) -> dict[str, Any]:
 def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str:
     """Format means and p-values as a LaTeX table with a note below; it needs the package booktabs.
 
-    With several metrics, the intervals stand in a second line of each system, because a page is narrow. p is
-    that of the difference from the baseline, or from the best system.
+    With several metrics, the intervals (if any) stand in a second line of each system, because a page is
+    narrow. p is that of the difference from the baseline, or from the best system.
     """
     several = len(found) > 1
+    systems = [system for one in found.values() for system in one.comparison.systems]
+    has_second = several and not all(isnan(system.low) for system in systems)
     cells = {name: list(_cells(one.comparison, baseline)) for name, one in found.items()}
     width = 2 if several else 3
     head, second = ["System"], [""]
@@ -123,13 +125,13 @@ def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str
     rows = [
         " & ".join(line) + " \\\\"
         for name, *own in zip(names, *cells.values(), strict=True)
-        for line in _lines(escape_latex(name), own)
+        for line in _lines(escape_latex(name), own, has_second)
     ]
     columns = 1 + width * len(found)
     sizes = sorted({one.comparison.n for one in found.values()})
     against = f"against {escape_latex(baseline)}" if baseline else "against the system with the highest mean"
     star = f"differs from {escape_latex(baseline)}" if baseline else "differs from every other system"
-    brackets = "Brackets: 95\\% bootstrap intervals. " if several else ""
+    brackets = "Brackets: 95\\% bootstrap intervals. " if has_second else ""
     note = brackets + (
         f"$n = {'$ to $'.join(map(str, sizes if len(sizes) < 3 else (sizes[0], sizes[-1])))}$ items. "
         f"$p$: {against}; the larger of a paired bootstrap and a paired permutation test, two-sided, "
@@ -151,13 +153,14 @@ def as_latex(found: Found, warnings: Sequence[str], baseline: str | None) -> str
     return "\n".join(lines) + "\n"
 
 
-def _lines(system: str, cells: Sequence[tuple[str, str, str]]) -> Iterator[list[str]]:
-    """Yield the cells of the lines of a system: one line for one metric, two for several."""
+def _lines(system: str, cells: Sequence[tuple[str, str, str]], has_second: bool) -> Iterator[list[str]]:
+    """Yield the cells of the lines of a system: one line, and a second if several metrics have intervals."""
     if len(cells) == 1:
         yield [system, *cells[0]]
         return
     yield [system, *(cell for mean, _, p in cells for cell in (mean, p))]
-    yield ["", *(f"\\multicolumn{{2}}{{r}}{{\\scriptsize {interval}}}" for _, interval, _ in cells)]
+    if has_second:
+        yield ["", *(f"\\multicolumn{{2}}{{r}}{{\\scriptsize {interval}}}" for _, interval, _ in cells)]
 
 
 def _cells(comparison: Comparison, baseline: str | None) -> Iterator[tuple[str, str, str]]:

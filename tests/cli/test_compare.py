@@ -73,6 +73,15 @@ def test_corpus_bleu_is_that_of_sacrebleu():
     assert found["good"] == pytest.approx(expected)
 
 
+def test_latex_without_intervals_has_no_lines_for_them(folder):
+    for file in folder.glob("*.txt"):
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
+    table = run(*FILES, "--metrics", NAMES, "-f", "latex").stdout
+    body = table.split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
+    assert [line.count("&") for line in body] == [6] * 3
+    assert "Brackets" not in table
+
+
 def test_latex_says_what_p_and_star_mean():
     table = run(*FILES, "--metrics", NAMES, "-f", "latex").stdout
     assert "\\cmidrule(lr){2-3} \\cmidrule(lr){4-5} \\cmidrule(lr){6-7}" in table
