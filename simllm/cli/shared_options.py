@@ -162,6 +162,8 @@ def rating_columns(value: str | None) -> list[str]:
     if value is not None and len(columns) < 3:
         message = "expected the columns of reference, candidate and one or more ratings"
         raise InputError(f"--columns {value}: {message}")
+    if twice := next((name for name in columns if columns.count(name) > 1), None):
+        raise InputError(f"--columns {value}: names {twice} twice")
     return columns
 
 

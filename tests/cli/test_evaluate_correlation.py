@@ -251,7 +251,8 @@ def test_a_table_with_the_default_columns_and_latex(tmp_path, capsys):
             "--columns human,model: expected the columns of reference, candidate and one or more",
         ),
         ("human,model,x", 'row 1: expected a number under "x"; it has id, human, model, ann, bo, length'),
-        ("human,model,human", 'row 1: expected a number under "human", not "returns the name"'),
+        ("id,human,model", 'row 1: expected a number under "model", not "returns a name"'),
+        ("human,model,ann,ann", "--columns human,model,ann,ann: names ann twice"),
     ],
 )
 def test_wrong_columns_are_one_line(tmp_path, capsys, columns, message):
