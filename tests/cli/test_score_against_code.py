@@ -51,6 +51,13 @@ def test_an_unknown_language_is_told(tmp_path):
     assert f"warning: {warning}\n" in done.stderr
 
 
+def test_an_empty_cell_has_the_language_of_the_option(tmp_path):
+    file = tmp_path / "items.csv"
+    file.write_text("candidate,code,language\nadds,a + b,\nadds,a + b,java\n")
+    done = run("score", "--table", file, "--against", "code", "--language", "pyton", "-f", "json")
+    assert "1 of 2 pairs have an unknown language (pyton)" in json.loads(done.stdout)["warnings"][0]
+
+
 @pytest.mark.parametrize("against", ["code", "both"])
 def test_report_shows_the_code_and_only_real_references(items, tmp_path, against):
     pytest.importorskip("jinja2")

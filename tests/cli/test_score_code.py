@@ -49,6 +49,14 @@ def test_metrics_for_code_in_a_new_process(fixes):
     assert result["signature of lemod"].startswith("lemod|version:")
 
 
+def test_an_empty_cell_of_a_table_has_the_language_of_the_option(tmp_path):
+    file = tmp_path / "fixes.csv"
+    file.write_text("candidate,reference,language\nreturn x,return x,\nint y;,int z;,java\n")
+    words = ("score", "--table", file, "--metrics", "exact-match")
+    assert json.loads(run(*words, "--language", "python", "-f", "json").stdout)["mean exact-match"] == 0.5
+    assert f"{file}, row 1: language '': expected one of" in run(*words).stderr
+
+
 def test_ambiguous_replies_are_named(tmp_path):
     block = "```java\n{}```\n".format
     rows = [

@@ -82,7 +82,8 @@ def read_items(
     # Stays empty only if the file has no line.
     where = ""
     for where, row in reading.rows(file, {fields.candidate, fields.reference, fields.source, "language"}):
-        named = language if language and "language" not in row else reading.text_under(row, "language", where)
+        has_none = row.get("language", "") == ""  # a table may have empty cells
+        named = language if language and has_none else reading.text_under(row, "language", where)
         try:
             find_language(named)
         except InputError as error:
