@@ -159,6 +159,8 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
                 for name in stored.keys():  # noqa: SIM118 (not a dict)
                     part = stored.get_slice(name)
                     weights[name] = StoredWeight(file, name, part.get_dtype(), tuple(part.get_shape()))
+        except FileNotFoundError:
+            raise InputError(f"{file}: no such file") from None
         except _DAMAGED as error:
             raise InputError(f"{file}: damaged ({error})") from None
     return weights

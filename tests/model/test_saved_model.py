@@ -173,6 +173,11 @@ def test_damaged_folder_is_an_error(model_folder, tmp_path, damage, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_missing_file_of_weights_is_not_called_damaged(tmp_path):
+    with pytest.raises(InputError, match=r"/code\.safetensors: no such file$"):
+        saved_model.read_headers([tmp_path / "code.safetensors"])
+
+
 def change_json(name, **values):
     def change(folder):
         file = folder / name
