@@ -173,7 +173,7 @@ def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
     """Choose the path of the output table for each input file; two tables must not have the same name."""
     shards: dict[str, Shard] = {}
     for source in sources:
-        plain = Path(source.name.removesuffix(".gz"))
+        plain = Path(source.stem if source.suffix.lower() == ".gz" else source.name)
         stem = plain.stem if plain.suffix.lower() in (".jsonl", ".csv", ".tsv") else plain.name
         name = f"{stem}.{format_}"
         if name in shards:

@@ -119,7 +119,7 @@ def suffix(file: Path) -> str:
     return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
-ROWS = "a JSON object per line, or a table with a header (.csv, .tsv)"  # what `rows` reads
+ROWS = "a JSON object per line, or a table with a header and rows (.csv, .tsv)"  # what `rows` reads
 
 
 def rows(file: Path, known: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,6 +1,7 @@
 """Each option of `simllm score` has an effect on each way of scoring, or is refused."""
 
 import csv
+import gzip
 import json
 from dataclasses import fields, replace
 from pathlib import Path
@@ -104,10 +105,10 @@ def test_tables_have_the_scores_of_json_lines(tmp_path, monkeypatch, capsys, mod
 def test_several_tables(tmp_path, monkeypatch, capsys, model_folder):
     monkeypatch.chdir(tmp_path)
     write_tables(tmp_path)
-    (tmp_path / "u.csv").write_text((tmp_path / "t.csv").read_text())
-    words = ["score", "--table", "*.csv", *NAMED, "--model", str(model_folder), "-o", "out"]
+    (tmp_path / "U.CSV.GZ").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    words = ["score", "--table", "*.[cC]*", *NAMED, "--model", str(model_folder), "-o", "out"]
     assert main(words) == 0
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.tsv")) == ["t.tsv", "u.tsv"]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tsv")) == ["U.tsv", "t.tsv"]
     capsys.readouterr()
     assert main(["score", "--table", "t.*", *NAMED, "--model", str(model_folder), "-o", "more"]) == 2
     assert "both would be written to more/t.tsv" in capsys.readouterr().err
@@ -117,7 +118,7 @@ def test_several_tables(tmp_path, monkeypatch, capsys, model_folder):
     ("content", "message"),
     [
         ("key;model\na;b\n", 't.csv, row 1: expected a text under "human"; it has key, model'),
-        ("key;model;human\n", "t.csv: empty; expected a JSON object per line, or a table with a header"),
+        ("key;model;human\n", "t.csv: empty; expected a JSON object per line, or a table with a header and"),
         ("key;model;human\na;b\n", "t.csv, row 1: 2 values for 3 columns"),
     ],
 )
