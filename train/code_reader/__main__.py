@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simllm.io.output_file import sha256_of
+from simllm.io.reading import read_json
 from simllm.model import code_model
 from simllm.model.saved_model import SINGLE_FILE
 from train.code_reader.measure import make_card
@@ -36,10 +37,16 @@ def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
         print_progress(f"  {len(task.functions):,} functions from {config.pairs}")
         print_progress("training")
 
+    before: dict[str, object] = {}
+    if config.start:
+        trained = read_json(Path(config.start) / code_model.INFO).get("provenance", {})
+        before = {"updates_before": trained.get("updates_before", 0) + trained.get("updates", 0)}
+
     def save_model(folder: Path, progress: Progress, criterion: float) -> None:
         facts = {
             "objective": "code reader (InfoNCE, sigmoid, variants, head)",
             "functions": len(task.functions),
+            **before,
             **training_provenance(config, progress, world, revision),
             "dev_criterion": round(-criterion, 4),
         }

@@ -54,7 +54,6 @@ from train.runtime.command import make_parser, run_command
 from train.runtime.config import shorten_paths
 
 _SEED = 1  # that of `simllm evaluate robustness`, so that both find the same figures
-_TRIALS = 600  # functions that are measured
 _FOLDS = 10
 _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
 
@@ -90,8 +89,8 @@ class Trial:
     changed: str
 
 
-def make_trials(file: Path, split: str | None, seed: int, most: int = _TRIALS) -> list[Trial]:
-    """Choose functions at random, and give them the summary of a sibling and a changed summary.
+def make_trials(file: Path, split: str | None, seed: int, most: int | None = None) -> list[Trial]:
+    """Choose functions at random, by default all, and give them a sibling's and a changed summary.
 
     Siblings with the same content words do the same.
     """
@@ -300,7 +299,8 @@ _OF_FUNCTIONS = {
     "mutants_drop": "the same: mean fall, in standard deviations",
 }
 _OF_TRAINING = {
-    "objective": "objective", "functions": "functions", "updates": "updates", "tokens": "tokens",
+    "objective": "objective", "functions": "functions", "updates": "updates",
+    "updates_before": "updates of the code reader that it started from", "tokens": "tokens",
     "seconds": "seconds of training", "hardware": "hardware", "date": "date",
     "git_revision": "revision of simllm", "dev_criterion": "criterion on the dev split, higher is better",
 }  # fmt: skip
@@ -384,7 +384,7 @@ def _measure(
     trials = make_trials(pairs, None, _SEED)
     figures |= aucs(score_trials(metric.code_reader, trials))
     figures |= find_unsupported(metric.code_reader, trials)
-    figures |= measure_changes_of_code(metric.code_reader, make_trials(pairs, None, _SEED, 10**6))
+    figures |= measure_changes_of_code(metric.code_reader, trials)
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
     print(f"weights of reference, cosine and fits: {weights.tolist()}")
