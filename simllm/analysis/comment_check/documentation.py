@@ -224,7 +224,7 @@ _RAISES = re.compile(
 )
 # "does not raise", "instead of raising"; a condition with "not" ends at a comma.
 _DENIED = re.compile(
-    r"(?i)\b(?:not?|never|cannot|without|instead|rather|avoids?|prevents?|\w+n.t)\b[^.,;:()]*\Z"
+    r"(?i)\b(?:not?|never|cannot|without|instead|rather|avoids?|prevents?|\w+n['\u2019]t)\b[^.,;:()]*\Z"
 )
 _EXAMPLE = re.compile(
     r"[ \t]*(?:>>>|\.\.\.|```|\$ |Examples?\b|[eE]\.g\.)|.*(?:<pre>|::[ \t]*\Z)"

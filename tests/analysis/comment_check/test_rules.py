@@ -241,6 +241,8 @@ def test_exception_that_is_no_longer_raised():
         (r"A \lib\ValueError is raised for 0.", ["ValueError"]),
         ("Does not raise ValueError.", []),
         ("It doesn't raise a ValueError.", []),
+        ("It doesn\u2019t raise a ValueError.", []),
+        ("A unit of zero raises ValueError.", ["ValueError"]),
         ("Never raises TypeError or ValueError.", []),
         ("Returns None instead of raising ValueError.", []),
         ("No ValueError is raised.", []),
