@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from simllm.errors import InputError
 from simllm.io.partial_file import PartialFile
+from simllm.io.reading import ROWS
 from tests.command import run
 
 HEAD = {"signature": "model:1", "pairs": 3}
@@ -160,7 +161,7 @@ CLOSED = [
     ("score a b >&-", "standard output: cannot be written (Bad file descriptor)"),
     ("score a b > /dev/full", "standard output: cannot be written (No space left on device)"),
     ("info > /dev/full", "standard output: cannot be written (No space left on device)"),
-    ("score --jsonl - <&-", "-: empty; expected a JSON object per line"),
+    ("score --jsonl - <&-", f"-: empty; expected {ROWS}"),
     ("score a b -o /dev/full", "/dev/full: cannot be written (No space left on device)"),
 ]
 
