@@ -9,7 +9,7 @@ configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revisi
 there are not changed. `--teachers` is the folder with the two teachers (larger models whose
 embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the
 command prints and runs one step after the other. Rerun the same command to resume: finished trainings are not
-repeated. All steps take an estimated seventeen hours on two cores.
+repeated. All steps take an estimated eighteen hours on two cores.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def score_shards(
     score_all: ScoreAll = score_here,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Score many files of pairs (JSON lines), write a table for each, and return the summary of all.
+    """Score many files of pairs, write a table for each, and return the summary of all.
 
     The same call resumes a run that was stopped. The table of `NAME.jsonl` or `NAME.csv.gz` is `NAME.tsv`
     or `NAME.json`. `progress` gets the number of finished files and that of all files. Whatever InputError is

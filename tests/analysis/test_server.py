@@ -531,17 +531,23 @@ def test_a_server_answers_to_the_host_that_it_was_given(metric, host, named, sta
         assert answer.json() == {"error": expected}
 
 
+async def listening(batcher, listener):
+    """Start a server on a listening socket, in the event loop of the caller."""
+    config = uvicorn.Config(Service(batcher).app, http="h11", lifespan="off", log_config=None)
+    config.load()
+    server = _Server(config, batcher, lambda message: None)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup([listener])
+    return server
+
+
 def test_half_a_body_does_not_hold_up_the_end(metric, monkeypatch):
     monkeypatch.setattr(transport, "_LAST_BODIES", 0.1)
     batcher = Batcher(lambda: metric, Limits(timeout=600))
     head = b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
     async def end_with_half_a_body(listener):
-        config = uvicorn.Config(Service(batcher).app, http="h11", lifespan="off", log_config=None)
-        config.load()
-        server = _Server(config, batcher, lambda message: None)
-        server.lifespan = config.lifespan_class(config)
-        await server.startup([listener])
+        server = await listening(batcher, listener)
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(head + b"Content-Length: 100\r\n\r\n{")
         while not batcher.bodies:  # the rest of the body is awaited
@@ -562,11 +568,7 @@ def test_a_connection_that_the_kernel_has_made_is_answered_at_the_end(metric):
     batcher = Batcher(lambda: metric, Limits())
 
     async def end_with_a_new_connection(listener):
-        config = uvicorn.Config(Service(batcher).app, http="h11", lifespan="off", log_config=None)
-        config.load()
-        server = _Server(config, batcher, lambda message: None)
-        server.lifespan = config.lifespan_class(config)
-        await server.startup([listener])
+        server = await listening(batcher, listener)
         await asyncio.sleep(0.01)
         # The event loop knows nothing of this connection before the end begins.
         with socket.create_connection(listener.getsockname(), timeout=30) as visitor:
