@@ -92,7 +92,7 @@ class Trial:
 def make_trials(file: Path, split: str | None, seed: int, most: int | None = None) -> list[Trial]:
     """Choose functions at random, by default all, and give them a sibling's and a changed summary.
 
-    Siblings with the same content words do the same.
+    Siblings with the same name, or summaries with the same content words, do the same.
     """
     functions, words = list(read_functions(file, split)), lexicon.load()
     files: dict[tuple[str, str], list[Function]] = defaultdict(list)
@@ -105,7 +105,7 @@ def make_trials(file: Path, split: str | None, seed: int, most: int | None = Non
         siblings = [
             other.summary
             for other in files[function.repository, function.path]
-            if extract_content_words(other.summary, words) != content
+            if other.name != function.name and extract_content_words(other.summary, words) != content
         ]
         made = change(function.summary, words, random)
         sibling = siblings[random.integers(len(siblings))] if siblings else ""
@@ -290,7 +290,7 @@ against both are fitted to these sets, so that their figures are cross-validated
 _RATED_COLUMNS = {"reference": "reference", "code": "code", "fits": "`fits` alone", "both": "both"}
 # What the figures of functions mean, for the score and for `fits`.
 _OF_FUNCTIONS = {
-    "auc_sibling": "true summaries against those of another function of the file: AUC",
+    "auc_sibling": "true summaries against those of functions of the file with other names: AUC",
     "higher_sibling": "the same: share of functions whose own summary is higher",
     "auc_changed": "true summaries against summaries with another meaning: AUC",
     "higher_changed": "the same: share of functions whose own summary is higher",

@@ -51,15 +51,24 @@ class ImitationConfig:
     squared_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
     # weight of the difference in similarities between the texts of an update
     similarity_weight: float = field(metadata=MAY_BE_ZERO)
+    # weight of the squared difference of the cosine of each pair of texts in an update
+    pair_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
+    # texts beside each group that the teachers find similar to its first one
+    neighbours: int = field(default=0, metadata=MAY_BE_ZERO)
+    # share of shared character n-grams, beside the teachers, in the similarities to learn
+    ngram_share: float = field(default=0.0, metadata=MAY_BE_ZERO)
 
     def __post_init__(self) -> None:
         if not self.texts or not self.teachers:
             raise InputError("texts and teachers must not be empty")
-        weights = self.cosine_weight, self.squared_weight, self.similarity_weight
+        weights = self.cosine_weight, self.squared_weight, self.similarity_weight, self.pair_weight
         if min(weights) < 0 or not any(weights):
             raise InputError(
-                "cosine_weight, squared_weight and similarity_weight must not be negative, nor all 0"
+                "cosine_weight, squared_weight, similarity_weight and pair_weight must not be negative, "
+                "nor all 0"
             )
+        if self.neighbours < 0 or not 0 <= self.ngram_share < 1:
+            raise InputError("neighbours must not be negative, ngram_share from 0 to below 1")
         if self.groups < 1 or (self.max_texts is not None and self.max_texts < 1):
             raise InputError("groups and max_texts must be positive")
 

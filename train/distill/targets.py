@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ class Targets:
     The teachers' embeddings are concatenated, projected to the student's width, and scaled to length 1.
 
     Attributes:
+        count: Number of texts.
         facts: A description of texts and teachers, which is stored with the trained model.
         shards: For each teacher, the list of arrays from `embed_all`.
         axes: (sum of the teachers' widths, student's width) projection, including the rotation.
@@ -50,7 +52,8 @@ class Targets:
         facts: Mapping[str, object] | None = None,
     ) -> None:
         self.groups, self.shards, self.facts = groups, shards, dict(facts or {})
-        sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]
+        self.count = sum(map(len, groups))
+        sample = np.random.default_rng(seed).permutation(self.count)[:_SAMPLE]
         embeddings = self.teacher_embeddings(np.sort(sample)).numpy()
         if embeddings.shape[1] < width:
             raise InputError(
@@ -67,6 +70,23 @@ class Targets:
         # Each part has length 1, and so has the whole after the division.
         return torch.cat(parts, dim=1) / len(parts) ** 0.5
 
+    @cached_property
+    def _all(self) -> Tensor:
+        """All concatenated embeddings, (N, sum of the teachers' widths), in bfloat16 to save memory."""
+        return torch.cat(
+            [
+                self.teacher_embeddings(np.arange(start, min(start + _SAMPLE, self.count))).bfloat16()
+                for start in range(0, self.count, _SAMPLE)
+            ]
+        )
+
+    def find_neighbours(self, numbers: np.ndarray, most: int) -> np.ndarray:
+        """Return the (n, most) texts that are most similar to n texts by the teachers, the nearest first."""
+        texts = self._all[numbers]
+        similar = texts @ self._all.T
+        similar[torch.arange(len(numbers)), torch.from_numpy(numbers)] = -torch.inf
+        return similar.topk(min(most, self.count - 1)).indices.numpy()
+
     def reduce(self, teacher_embeddings: Tensor) -> Tensor:
         """Reduce concatenated embeddings to targets: (n, student's width), with length 1."""
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
@@ -82,6 +102,21 @@ class Targets:
         # `v` is already transposed: u @ v is the orthogonal Procrustes solution.
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)
         self.axes = self.axes @ u @ v
+
+
+def ngram_cosines(texts: Sequence[str]) -> Tensor:
+    """Compute the (n, n) cosines between the counts of 2 to 5 characters in a row in n texts, from 0 to 1.
+
+    They hear shared parts of words, such as those of identifiers, better than encoders of sentences do.
+    """
+    # Not installed on bare GPU images.
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    vectorizer = HashingVectorizer(
+        analyzer="char", ngram_range=(2, 5), n_features=2**18, alternate_sign=False
+    )
+    unit = vectorizer.transform([f" {text} " for text in texts])
+    return torch.from_numpy((unit @ unit.T).toarray().astype(np.float32))
 
 
 def compute_targets(

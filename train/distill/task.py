@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from simllm.metric import SimLLM
 from simllm.model.network import get_pooling
 from simllm.model.tokenizer import Tokenizer
 from train.distill.config import DistillConfig, ImitationConfig
-from train.distill.targets import Embed, Targets, rotate_towards_encoder
+from train.distill.targets import Embed, Targets, ngram_cosines, rotate_towards_encoder
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
@@ -47,10 +47,31 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
     return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
 
 
+_NEAREST = 64  # neighbours of a text from which an update draws
+_SIMILAR = 0.35  # cosine of the teachers above which a pair is similar; most random pairs are below
+
+
+def pair_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
+    """Compute the mean squared difference between the cosines of a student and a teacher.
+
+    Similar pairs, which are few, count twice as much as all others together. `embeddings` are the student's
+    (N, D), of any length; `cosines` are the teacher's (N, N).
+    """
+    unit = F.normalize(embeddings, dim=1)
+    squares = (unit @ unit.T - cosines).square()
+    other = ~torch.eye(len(unit), dtype=torch.bool, device=unit.device)
+    sides = (2 / 3, other & (cosines > _SIMILAR)), (1 / 3, other & (cosines <= _SIMILAR))
+    loss = squares.new_zeros(())
+    for share, side in sides:
+        if side.any():
+            loss = loss + share * squares[side].mean()
+    return loss
+
+
 def weighted_loss(
     config: ImitationConfig, embeddings: Tensor, targets: Tensor, cosines: Tensor, temperature: float
 ) -> Tensor:
-    """Compute the weighted sum of the three losses for N texts; a loss with weight 0 is not computed."""
+    """Compute the weighted sum of the four losses for N texts; a loss with weight 0 is not computed."""
     loss = embeddings.new_zeros(())
     if config.cosine_weight:
         loss = loss + config.cosine_weight * cosine_loss(embeddings, targets)
@@ -58,6 +79,8 @@ def weighted_loss(
         loss = loss + config.squared_weight * squared_loss(embeddings, targets)
     if config.similarity_weight:
         loss = loss + config.similarity_weight * neighbour_distillation_loss(embeddings, cosines, temperature)
+    if config.pair_weight:
+        loss = loss + config.pair_weight * pair_loss(embeddings, cosines)
     return loss
 
 
@@ -67,7 +90,7 @@ class ImitationBatch:
 
     Attributes:
         targets: (N, D) embeddings.
-        cosines: (N, N) cosines between texts, averaged over all teachers.
+        cosines: (N, N) cosines between texts, averaged over all teachers and mixed with those of n-grams.
     """
 
     ids: list[list[int]]
@@ -111,9 +134,8 @@ class Imitation:
         groups = targets.groups
         # Group g has the texts starts[g] to starts[g + 1] of the flat list.
         self.starts = np.cumsum([0, *map(len, groups)])
-        whole = tokenizer.encode([text for group in groups for text in group])
-        self.ids = [tokenizer.truncate(ids, max_length) for ids in whole]
-        self.first_texts = [group[0] for group in groups]
+        self.texts = [text for group in groups for text in group]
+        self.ids = [tokenizer.truncate(ids, max_length) for ids in tokenizer.encode(self.texts)]
         rotate_towards_encoder(targets, self.ids, embed, world)
         self._updates = Prefetcher(self._make)
 
@@ -144,10 +166,22 @@ class Imitation:
         return result
 
     def _make(self, update: int) -> ImitationBatch:
-        groups = self.choose_groups(update)
+        groups, share = self.choose_groups(update), self.config.ngram_share
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
+        if self.config.neighbours:
+            numbers = np.unique([*numbers, *self._draw_neighbours(self.starts[groups], update)])
         whole = self.targets.teacher_embeddings(numbers)
-        return ImitationBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
+        cosines = whole @ whole.T
+        if share:
+            cosines = (1 - share) * cosines + share * ngram_cosines([self.texts[i] for i in numbers])
+        return ImitationBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), cosines)
+
+    def _draw_neighbours(self, texts: np.ndarray, update: int) -> Iterator[int]:
+        """Draw neighbours of texts: half of them from the nearest eight, some from as far as the 64th."""
+        random = np.random.default_rng(combined_seed(self.seed, update, 1))
+        for near in self.targets.find_neighbours(texts, _NEAREST):
+            ranks = np.unique((len(near) ** random.random(2 * self.config.neighbours)).astype(int) - 1)
+            yield from near[random.permutation(ranks)[: self.config.neighbours]]
 
     def _loss(self, embeddings: Tensor, batch: ImitationBatch) -> Tensor:
         """Compute the loss of an update from the (N, D) embeddings of its texts."""
@@ -213,4 +247,5 @@ class DistillationTask(EmbeddingTask):
     def describe_texts(self, update: int) -> str:
         """Describe the groups of one update for the error message of a diverged run."""
         groups = self.imitation.choose_groups(update)
-        return f"{len(groups)} groups of texts ({self.imitation.first_texts[groups[0]]!r}, …)"
+        first = self.imitation.texts[self.imitation.starts[groups[0]]]
+        return f"{len(groups)} groups of texts ({first!r}, …)"

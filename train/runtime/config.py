@@ -110,18 +110,19 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
     In all values, `${data}` is replaced by the folder of the data sets, which the file's key `data` names, or
     else `data_root()`. A key of an override may name a nested value (`model.hidden_size=128`) or an item of a
-    list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an item (`positives.1=null`).
+    list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an item (`positives.1=null`). A
+    file may name another one beside it under `like`, and has that file's values where it names none.
     """
     return build(cls, read_values(file, overrides), str(file))
 
 
 def read_values(file: Path, overrides: list[str]) -> Any:
     """Read a YAML file and apply overrides and `${data}` as `load` does, but check no keys and values."""
-    text = whole_text(file)
-    try:
-        values = _parse(text)
-    except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
-        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
+    values = _read_file(file)
+    if isinstance(values, dict) and (base := values.pop("like", None)):
+        if not isinstance(base, str):
+            raise InputError(f"{file}: like must name a file, not {base!r}")
+        values = _merge(_read_file(file.with_name(base)), values)
     for override in overrides:
         _apply_override(values, override)
     values = _without_nulls(values)
@@ -129,6 +130,21 @@ def read_values(file: Path, overrides: list[str]) -> Any:
     if not isinstance(root, str):
         raise InputError(f"{file}: data must name a folder, not {root!r}")
     return map_texts(values, lambda text: text.replace("${data}", root))
+
+
+def _read_file(file: Path) -> Any:
+    text = whole_text(file)
+    try:
+        return _parse(text)
+    except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
+        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
+
+
+def _merge(base: Any, changes: Any) -> Any:
+    """Return `base` with the values of `changes`, key by key where both are mappings."""
+    if not (isinstance(base, dict) and isinstance(changes, dict)):
+        return changes
+    return base | {key: _merge(base.get(key), value) for key, value in changes.items()}
 
 
 def _apply_override(values: Any, override: str) -> None:

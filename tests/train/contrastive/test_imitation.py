@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
@@ -15,6 +16,7 @@ from tests.train.contrastive.one_update import assert_equal, settings, update, u
 from train.contrastive.__main__ import load_or_compute_targets, train
 from train.contrastive.task import ContrastiveTask
 from train.distill import teachers as teacher_models
+from train.distill.targets import ngram_cosines
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 
@@ -75,6 +77,26 @@ def test_anchor_and_imitation_read_their_own_embeddings(update_folder, overrides
     plain = settings(update_folder, *overrides(tmp_path))
     alone = ContrastiveTask(plain, World(), load_or_compute_targets(plain, World()))
     assert added == pytest.approx(sum(part()[0].item() for part in alone.imitation.losses(3)), abs=1e-5)
+
+
+def test_near_texts_join_the_groups_of_an_update(update_folder, overrides, tmp_path):
+    """They are near by the teachers, and n-grams have their share in the cosines to learn."""
+    near = ("imitation.neighbours=3", "imitation.ngram_share=0.25", "imitation.pair_weight=10")
+    config = settings(update_folder, *overrides(tmp_path, *near))
+    targets = load_or_compute_targets(config, World())
+    imitation = ContrastiveTask(config, World(), targets).imitation
+    batch, again = (imitation._make(3) for _ in range(2))
+    assert batch.ids == again.ids
+    seeds = imitation.starts[imitation.choose_groups(3)]
+    numbers = [imitation.ids.index(ids) for ids in batch.ids]
+    assert set(seeds) < set(numbers)
+    assert len(numbers) <= 4 * len(seeds)
+    allowed = {text for near in targets.find_neighbours(seeds, 64) for text in near}
+    assert set(numbers) - set(seeds) <= allowed
+    whole = targets.teacher_embeddings(np.array(numbers))
+    expected = 0.75 * whole @ whole.T + 0.25 * ngram_cosines([imitation.texts[i] for i in numbers])
+    assert torch.allclose(batch.cosines, expected, atol=1e-5)
+    assert sum(part()[0].item() for part in imitation.losses(3)) > 0.5
 
 
 def test_false_hard_negatives_are_left_out(update_folder, overrides, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from simllm import InputError
-from train.distill.targets import Targets, compute_principal_axes
+from train.distill.targets import Targets, compute_principal_axes, ngram_cosines
 from train.distill.teachers import SHARD
 
 
@@ -76,3 +76,29 @@ def test_teachers_have_equal_weight():
 def test_teachers_that_are_too_narrow_are_refused():
     with pytest.raises(InputError, match="embeddings have width 10, the encoder's have width 11"):
         Targets(single_texts(20), [embeddings(0, 20, 6), embeddings(1, 20, 4)], 11, 0)
+
+
+def test_neighbours_are_those_of_all_teachers():
+    a, b = (embeddings(seed, 200, 8)[0] for seed in (0, 1))
+    targets = Targets(single_texts(200), [[a], [b]], 8, seed=0)
+    texts = np.array([3, 199])
+    found = targets.find_neighbours(texts, 5)
+    cosines = (a[texts] @ a.T + b[texts] @ b.T) / 2
+    for text, near, row in zip(texts, found, cosines, strict=True):
+        assert text not in near
+        others = np.sort(np.delete(row, text))[::-1]
+        assert row[near] == pytest.approx(others[:5], abs=0.02)  # bfloat16 may swap equal neighbours
+
+
+def test_more_neighbours_than_texts():
+    targets = Targets(single_texts(4), [embeddings(0, 4, 8)], 4, seed=0)
+    assert sorted(targets.find_neighbours(np.array([2]), 64)[0]) == [0, 1, 3]
+
+
+def test_ngrams_hear_parts_of_words():
+    same, part, other = ngram_cosines(["sets the font", "sets the font", "setFontSize", "a queue"])[0, 1:]
+    assert same == pytest.approx(1)
+    assert 0.2 < part < 0.6
+    assert other < 0.1
+    # " b " has " b", "b " and " b "; " ab " shares one of its six.
+    assert ngram_cosines(["ab", "b"])[0, 1] == pytest.approx(1 / 18**0.5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.distill.task import cosine_loss, neighbour_distillation_loss, squared_loss
+from train.distill.task import cosine_loss, neighbour_distillation_loss, pair_loss, squared_loss
 
 
 def test_losses_by_hand():
@@ -32,3 +32,13 @@ def test_loss_by_hand():
     assert neighbour_distillation_loss(rows, torch.eye(3), 0.5).item() == pytest.approx(
         2 / 3 * divergence, abs=1e-5
     )
+
+
+def test_similar_pairs_count_twice_as_much_as_all_others():
+    """The student's cosines are 1, 0 and 0; the teacher's .9, .2 and .1: only the first pair is similar."""
+    rows = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    cosines = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.1], [0.2, 0.1, 1.0]])
+    expected = 2 / 3 * 0.1**2 + 1 / 3 * (0.2**2 + 0.1**2) / 2
+    assert pair_loss(rows, cosines).item() == pytest.approx(expected, abs=1e-6)
+    none_similar = torch.eye(3)
+    assert pair_loss(rows, none_similar).item() == pytest.approx(1 / 3 * 1 / 3, abs=1e-6)

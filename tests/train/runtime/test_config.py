@@ -7,7 +7,7 @@ from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig
-from train.runtime.config import hide_data_root, load, shorten_paths
+from train.runtime.config import hide_data_root, load, read_values, shorten_paths
 
 
 @pytest.mark.parametrize("name", ["debug", "mini", "base"])
@@ -107,6 +107,18 @@ def no_environment(monkeypatch):
 
 def rated(*overrides):
     return load(MeasureConfig, ROOT / "configs" / "measure.yaml", list(overrides)).rated[0]
+
+
+def test_a_file_like_another_has_its_other_values(tmp_path):
+    (tmp_path / "base.yaml").write_text("a: 1\nb: {c: 2, d: [3, 4]}\n")
+    (tmp_path / "own.yaml").write_text("like: base.yaml\nb: {d: [5]}\ne: null\n")
+    assert read_values(tmp_path / "own.yaml", ["b.c=6"]) == {"a": 1, "b": {"c": 6, "d": [5]}, "e": None}
+    (tmp_path / "own.yaml").write_text("like: nowhere.yaml\n")
+    with pytest.raises(InputError, match=r"nowhere\.yaml: "):
+        read_values(tmp_path / "own.yaml", [])
+    (tmp_path / "own.yaml").write_text("like: [base.yaml]\n")
+    with pytest.raises(InputError, match=r"own\.yaml: like must name a file"):
+        read_values(tmp_path / "own.yaml", [])
 
 
 def test_data_folder_from_default_environment_or_override(monkeypatch):
