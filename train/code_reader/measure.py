@@ -1,6 +1,7 @@
 """Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
 
-    python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
+    python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --dev runs/code-pairs.jsonl \
+        --rated ../rated/*_dev.jsonl
 
 For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
 against the reference, and of both combined. The weights in the scores against code and against both are
@@ -363,8 +364,11 @@ def main() -> int:
     """Run the command line, and return the exit status."""
     parser = make_parser("train.code_reader.measure", __doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="output of train.code_reader.pairs")
+    parser.add_argument(
+        "--dev", type=Path, required=True, metavar="PAIRS",
+        help="such an output, to whose dev split the weights are fitted, too",
+    )  # fmt: skip
     parser.add_argument("--rated", type=Path, nargs="+", required=True, help="rated summaries with code")
-    parser.add_argument("--dev", type=Path, help="the same, whose dev split the weights are fitted to, too")
     parser.add_argument("--model", type=Path, help="model that reads code (default: the one with simllm)")
     parser.add_argument("--summaries", type=Path, help="model that embeds the summaries (default: as above)")
     parser.add_argument("--shared", action="store_true", help="measure without a model that reads code")
@@ -376,8 +380,8 @@ def main() -> int:
 
 def _measure(
     pairs: Path,
+    dev: Path,
     rated: list[Path],
-    dev: Path | None,
     model: Path | None,
     summaries: Path | None,
     shared: bool,
@@ -392,9 +396,7 @@ def _measure(
     metric.code_reader = _reader(metric, None if shared else code)
     sets = [RatedCode.load(file) for file in rated]
     features = [one.features(metric) for one in sets]
-    told: Told = ()
-    if dev:
-        told = features_of(score_trials(metric.code_reader, make_trials(dev, "dev", _SEED, _DEV_TRIALS)))
+    told = features_of(score_trials(metric.code_reader, make_trials(dev, "dev", _SEED, _DEV_TRIALS)))
     weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)], told)
     figures: dict[str, float] = {}
     for one, x, (by_code, both) in zip(sets, features, cross_validated(sets, features, told), strict=True):
@@ -403,7 +405,7 @@ def _measure(
         figures[f"{one.name}_fits"] = _spearman(x[:, 2], one.ratings)
         figures[f"{one.name}_both"] = both
     if code and not shared:
-        fitted_on = ", ".join([*(one.name for one in sets), *(["functions of the dev split"] if dev else [])])
+        fitted_on = ", ".join([*(one.name for one in sets), "functions of the dev split"])
         info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
         metric.code_reader = _reader(metric, replace(code, info=info))
     trials = make_trials(pairs, None, _SEED)

@@ -37,6 +37,9 @@ class TextsConfig:
             raise InputError("sentences: expected one field, or plain lines")
 
 
+NEAREST = 64  # texts nearest to a text, from which its neighbours in an update are drawn
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImitationConfig:
     """Settings for an encoder that learns the embeddings of its teachers."""
@@ -67,8 +70,8 @@ class ImitationConfig:
                 "cosine_weight, squared_weight, similarity_weight and pair_weight must not be negative, "
                 "nor all 0"
             )
-        if self.neighbours < 0 or not 0 <= self.ngram_share < 1:
-            raise InputError("neighbours must not be negative, ngram_share from 0 to below 1")
+        if not (0 <= self.neighbours <= NEAREST and 0 <= self.ngram_share < 1):
+            raise InputError(f"neighbours must be from 0 to {NEAREST}, ngram_share from 0 to below 1")
         if self.groups < 1 or (self.max_texts is not None and self.max_texts < 1):
             raise InputError("groups and max_texts must be positive")
 

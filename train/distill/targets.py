@@ -13,11 +13,12 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.model.torch_engine import pad
 from train.distill.config import ImitationConfig
-from train.distill.teachers import embed_all, gather_embeddings, identity
+from train.distill.teachers import SHARD, embed_all, gather_embeddings, identity
 from train.distill.texts import Group, StoredTexts
 from train.runtime.distributed import World
 
 _SAMPLE = 50_000  # texts for computing the principal axes
+_BLOCK = 32  # texts whose neighbours are searched at once
 _ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 Embed = Callable[[Tensor, Tensor], Tensor]  # (B, L) token ids and (B, L) mask -> (B, D) embeddings
@@ -73,19 +74,22 @@ class Targets:
     @cached_property
     def _all(self) -> Tensor:
         """All concatenated embeddings, (N, sum of the teachers' widths), in bfloat16 to save memory."""
-        return torch.cat(
-            [
-                self.teacher_embeddings(np.arange(start, min(start + _SAMPLE, self.count))).bfloat16()
-                for start in range(0, self.count, _SAMPLE)
-            ]
-        )
+        width = sum(shards[0].shape[1] for shards in self.shards)
+        embeddings = torch.empty(self.count, width, dtype=torch.bfloat16)
+        for start in range(0, self.count, SHARD):
+            rows = np.arange(start, min(start + SHARD, self.count))
+            embeddings[start : start + SHARD] = self.teacher_embeddings(rows)
+        return embeddings
 
     def find_neighbours(self, numbers: np.ndarray, most: int) -> np.ndarray:
         """Return the (n, most) texts that are most similar to n texts by the teachers, the nearest first."""
-        texts = self._all[numbers]
-        similar = texts @ self._all.T
-        similar[torch.arange(len(numbers)), torch.from_numpy(numbers)] = -torch.inf
-        return similar.topk(min(most, self.count - 1)).indices.numpy()
+        found = []
+        for start in range(0, len(numbers), _BLOCK):
+            block = torch.from_numpy(numbers[start : start + _BLOCK])
+            similar = self._all[block] @ self._all.T
+            similar[torch.arange(len(block)), block] = -torch.inf
+            found.append(similar.topk(min(most, self.count - 1)).indices)
+        return torch.cat(found).numpy()
 
     def reduce(self, teacher_embeddings: Tensor) -> Tensor:
         """Reduce concatenated embeddings to targets: (n, student's width), with length 1."""

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from simllm.metric import SimLLM
 from simllm.model.network import get_pooling
 from simllm.model.tokenizer import Tokenizer
-from train.distill.config import DistillConfig, ImitationConfig
+from train.distill.config import NEAREST, DistillConfig, ImitationConfig
 from train.distill.targets import Embed, Targets, ngram_cosines, rotate_towards_encoder
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.dev_criterion import DevCriterion
@@ -47,8 +47,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
     return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
 
 
-_NEAREST = 64  # neighbours of a text from which an update draws
-_SIMILAR = 0.35  # cosine of the teachers above which a pair is similar; most random pairs are below
+_SIMILAR = 0.35  # cosine to learn above which a pair is similar; most random pairs are below
 
 
 def pair_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
@@ -61,7 +60,7 @@ def pair_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
     squares = (unit @ unit.T - cosines).square()
     other = ~torch.eye(len(unit), dtype=torch.bool, device=unit.device)
     sides = (2 / 3, other & (cosines > _SIMILAR)), (1 / 3, other & (cosines <= _SIMILAR))
-    loss = squares.new_zeros(())
+    loss = 0 * squares.sum()  # with a gradient, even if no text has another beside it
     for share, side in sides:
         if side.any():
             loss = loss + share * squares[side].mean()
@@ -177,11 +176,13 @@ class Imitation:
         return ImitationBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), cosines)
 
     def _draw_neighbours(self, texts: np.ndarray, update: int) -> Iterator[int]:
-        """Draw neighbours of texts: half of them from the nearest eight, some from as far as the 64th."""
-        random = np.random.default_rng(combined_seed(self.seed, update, 1))
-        for near in self.targets.find_neighbours(texts, _NEAREST):
-            ranks = np.unique((len(near) ** random.random(2 * self.config.neighbours)).astype(int) - 1)
-            yield from near[random.permutation(ranks)[: self.config.neighbours]]
+        """Draw neighbours of texts; of two ranks, the nearer one is as much more frequent as it is nearer."""
+        random = np.random.default_rng(combined_seed(self.seed, update, 3))
+        for near in self.targets.find_neighbours(texts, NEAREST):
+            shares = 1 / np.arange(1, len(near) + 1)
+            count = min(self.config.neighbours, len(near))
+            if count:
+                yield from random.choice(near, count, replace=False, p=shares / shares.sum())
 
     def _loss(self, embeddings: Tensor, batch: ImitationBatch) -> Tensor:
         """Compute the loss of an update from the (N, D) embeddings of its texts."""

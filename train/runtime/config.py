@@ -111,7 +111,8 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     In all values, `${data}` is replaced by the folder of the data sets, which the file's key `data` names, or
     else `data_root()`. A key of an override may name a nested value (`model.hidden_size=128`) or an item of a
     list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an item (`positives.1=null`). A
-    file may name another one beside it under `like`, and has that file's values where it names none.
+    file may name another one under `like`, by its path from its own folder, and has that file's values where
+    it names none; a list is one value.
     """
     return build(cls, read_values(file, overrides), str(file))
 
@@ -119,10 +120,6 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 def read_values(file: Path, overrides: list[str]) -> Any:
     """Read a YAML file and apply overrides and `${data}` as `load` does, but check no keys and values."""
     values = _read_file(file)
-    if isinstance(values, dict) and (base := values.pop("like", None)):
-        if not isinstance(base, str):
-            raise InputError(f"{file}: like must name a file, not {base!r}")
-        values = _merge(_read_file(file.with_name(base)), values)
     for override in overrides:
         _apply_override(values, override)
     values = _without_nulls(values)
@@ -132,12 +129,25 @@ def read_values(file: Path, overrides: list[str]) -> Any:
     return map_texts(values, lambda text: text.replace("${data}", root))
 
 
-def _read_file(file: Path) -> Any:
+def _read_file(file: Path, above: tuple[Path, ...] = ()) -> Any:
+    """Read a YAML file, and the one that it is like; `above` are the files that are like this one."""
     text = whole_text(file)
     try:
-        return _parse(text)
+        values = _parse(text)
     except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
+    if not isinstance(values, dict) or "like" not in values:
+        return values
+    name = values.pop("like")
+    if not (isinstance(name, str) and name):
+        raise InputError(f"{file}: like must name a file, not {name!r}")
+    base, files = file.parent / name, (*above, file)
+    if any(base.resolve() == each.resolve() for each in files):
+        raise InputError(f"{file}: is like {name}, which is like this file")
+    like = _read_file(base, files)
+    if not isinstance(like, dict):
+        raise InputError(f"{base}: expected keys with values")
+    return _merge(like, values)
 
 
 def _merge(base: Any, changes: Any) -> Any:

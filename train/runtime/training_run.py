@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -108,7 +108,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     The folder stays as it is, and InputError is raised, if it holds anything but a run with this
     configuration, or if another process is training there.
     """
-    out, values = Path(config.out), json.loads(json.dumps(_chosen_values(config)))
+    out, values = Path(config.out), _chosen_values(config)
     # Before anything is written, so that a wrong folder stays as it is.
     _check_run(out, config, values)
     _check_unread(out, values)
@@ -140,7 +140,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         return
     if not (out / CONFIG).is_file():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
-    before = read_json(out / CONFIG)
+    before = _without_defaults(read_json(out / CONFIG), config)
     if not {"out", "updates"} <= before.keys():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
     lines, _ = read_log(out / LOG_FILE)
@@ -190,9 +190,31 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 
 
 def _chosen_values(config: TrainingConfig) -> dict[str, Any]:
-    """Return the values that are no defaults, so that a run can be resumed after a key was added."""
-    defaults = {key.name: key.default for key in fields(config)}
-    return {key: value for key, value in asdict(config).items() if value != defaults[key]}
+    """Return the values that are no defaults, as JSON; so a run can be resumed after a key was added."""
+    chosen: dict[str, Any] = _without_defaults(_as_json(asdict(config)), config)
+    return chosen
+
+
+def _without_defaults(values: Any, config: Any) -> Any:
+    """Leave out of JSON values, at all levels, what has the default that `config`, a dataclass, gives it."""
+    if isinstance(values, list) and isinstance(config, tuple) and len(values) == len(config):
+        return [_without_defaults(value, own) for value, own in zip(values, config, strict=True)]
+    if not (isinstance(values, dict) and is_dataclass(config)):
+        return values
+    defaults = {
+        key.name: _as_json(key.default if key.default_factory is MISSING else key.default_factory())
+        for key in fields(config)
+        if (key.default, key.default_factory) != (MISSING, MISSING)
+    }
+    return {
+        name: _without_defaults(value, getattr(config, name, None))
+        for name, value in values.items()
+        if name not in defaults or value != defaults[name]
+    }
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=asdict))
 
 
 def short_hash(*parts: object) -> str:

@@ -12,13 +12,20 @@ from torch.nn import functional as F
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model import saved_model
+from simllm.model.torch_engine import pad
+from tests.conftest import ROOT
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import load_or_compute_targets, train
+from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
 from train.distill import teachers as teacher_models
 from train.distill.targets import ngram_cosines
+from train.distill.task import pair_loss
+from train.runtime.config import load
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
+
+NEAR = ("imitation.neighbours=3", "imitation.ngram_share=0.25", "imitation.pair_weight=10")
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +52,10 @@ def overrides(update_folder, teachers, tmp_path_factory):
 
 @pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, overrides, tmp_path):
-    whole = update(update_folder, World(), *overrides(tmp_path / "alone"))
+    whole = update(update_folder, World(), *overrides(tmp_path / "alone", *NEAR))
     out = tmp_path / "ranks"
     out.mkdir()
-    more = overrides(tmp_path / "together")
+    more = overrides(tmp_path / "together", *NEAR)
     for result in update_in_processes(run, 2, update_folder, out, *more):
         assert_equal(result, whole, 1e-5)
 
@@ -81,7 +88,7 @@ def test_anchor_and_imitation_read_their_own_embeddings(update_folder, overrides
 
 def test_near_texts_join_the_groups_of_an_update(update_folder, overrides, tmp_path):
     """They are near by the teachers, and n-grams have their share in the cosines to learn."""
-    near = ("imitation.neighbours=3", "imitation.ngram_share=0.25", "imitation.pair_weight=10")
+    near = ("imitation.neighbours=3", "imitation.ngram_share=0.25", "imitation.groups=4")
     config = settings(update_folder, *overrides(tmp_path, *near))
     targets = load_or_compute_targets(config, World())
     imitation = ContrastiveTask(config, World(), targets).imitation
@@ -91,12 +98,44 @@ def test_near_texts_join_the_groups_of_an_update(update_folder, overrides, tmp_p
     numbers = [imitation.ids.index(ids) for ids in batch.ids]
     assert set(seeds) < set(numbers)
     assert len(numbers) <= 4 * len(seeds)
-    allowed = {text for near in targets.find_neighbours(seeds, 64) for text in near}
-    assert set(numbers) - set(seeds) <= allowed
-    whole = targets.teacher_embeddings(np.array(numbers))
-    expected = 0.75 * whole @ whole.T + 0.25 * ngram_cosines([imitation.texts[i] for i in numbers])
+    whole = targets.teacher_embeddings(np.arange(targets.count))
+    ranks = (-(whole[seeds] @ whole.T)).argsort(dim=1).argsort(dim=1).amin(dim=0)
+    others = [number for number in numbers if number not in seeds]
+    assert np.mean(ranks[others].numpy()) < np.mean(ranks.numpy()) - 5
+    rows = whole[numbers]
+    expected = 0.75 * rows @ rows.T + 0.25 * ngram_cosines([imitation.texts[i] for i in numbers])
     assert torch.allclose(batch.cosines, expected, atol=1e-5)
-    assert sum(part()[0].item() for part in imitation.losses(3)) > 0.5
+
+
+def test_loss_of_pairs_is_added(update_folder, overrides, tmp_path):
+    def loss(*more):
+        config = settings(update_folder, *overrides(tmp_path, *more))
+        imitation = ContrastiveTask(config, World(), load_or_compute_targets(config, World())).imitation
+        return sum(part()[0].item() for part in imitation.losses(3)), imitation
+
+    without, imitation = loss()
+    batch = imitation._make(3)
+    with torch.no_grad():
+        embedded = imitation.embed(*pad(batch.ids))
+    added = 10 * pair_loss(embedded, batch.cosines).item()
+    assert added > 0.1
+    assert loss("imitation.pair_weight=10")[0] == pytest.approx(without + added, abs=1e-4)
+
+
+@pytest.mark.parametrize("wrong", ["neighbours=-1", "neighbours=65", "ngram_share=1", "pair_weight=-1"])
+def test_wrong_settings_of_near_texts_are_refused(update_folder, overrides, tmp_path, wrong):
+    with pytest.raises(InputError, match=wrong.partition("=")[0]):
+        settings(update_folder, *overrides(tmp_path, f"imitation.{wrong}"))
+
+
+def test_recipe_of_near_texts_differs_from_that_of_many_texts():
+    near, longer = (
+        load(ContrastiveConfig, ROOT / "configs" / f"{name}.yaml", []) for name in ("near", "longer")
+    )
+    assert (near.imitation.texts, near.positives) == (longer.imitation.texts, longer.positives)
+    assert near.imitation.teachers == (*longer.imitation.teachers, near.model)
+    assert near.imitation.neighbours
+    assert not longer.imitation.neighbours
 
 
 def test_false_hard_negatives_are_left_out(update_folder, overrides, tmp_path):

@@ -93,6 +93,8 @@ def test_neighbours_are_those_of_all_teachers():
 def test_more_neighbours_than_texts():
     targets = Targets(single_texts(4), [embeddings(0, 4, 8)], 4, seed=0)
     assert sorted(targets.find_neighbours(np.array([2]), 64)[0]) == [0, 1, 3]
+    alone = Targets(single_texts(1), [embeddings(0, 1, 8)], 4, seed=0)
+    assert alone.find_neighbours(np.array([0]), 64).shape == (1, 0)
 
 
 def test_ngrams_hear_parts_of_words():

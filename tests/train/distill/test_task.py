@@ -42,3 +42,11 @@ def test_similar_pairs_count_twice_as_much_as_all_others():
     assert pair_loss(rows, cosines).item() == pytest.approx(expected, abs=1e-6)
     none_similar = torch.eye(3)
     assert pair_loss(rows, none_similar).item() == pytest.approx(1 / 3 * 1 / 3, abs=1e-6)
+
+
+def test_a_text_alone_has_a_loss_of_pairs_with_a_gradient():
+    row = torch.ones(1, 4, requires_grad=True)
+    loss = pair_loss(row, torch.ones(1, 1))
+    loss.backward()
+    assert loss.item() == 0
+    assert not row.grad.any()

@@ -1,5 +1,7 @@
 """Configurations: YAML, overrides, and the folder of the data sets."""
 
+import re
+
 import pytest
 
 from simllm.errors import InputError
@@ -112,13 +114,34 @@ def rated(*overrides):
 def test_a_file_like_another_has_its_other_values(tmp_path):
     (tmp_path / "base.yaml").write_text("a: 1\nb: {c: 2, d: [3, 4]}\n")
     (tmp_path / "own.yaml").write_text("like: base.yaml\nb: {d: [5]}\ne: null\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "third.yaml").write_text("like: ../own.yaml\na: 7\n")
     assert read_values(tmp_path / "own.yaml", ["b.c=6"]) == {"a": 1, "b": {"c": 6, "d": [5]}, "e": None}
-    (tmp_path / "own.yaml").write_text("like: nowhere.yaml\n")
-    with pytest.raises(InputError, match=r"nowhere\.yaml: "):
+    third = read_values(tmp_path / "more" / "third.yaml", [])
+    assert third == {"a": 7, "b": {"c": 2, "d": [5]}, "e": None}
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        ("nowhere.yaml", "nowhere.yaml: "),
+        ("[base.yaml]", "own.yaml: like must name a file, not ['base.yaml']"),
+        ("''", "own.yaml: like must name a file, not ''"),
+        ("false", "own.yaml: like must name a file, not False"),
+        ("list.yaml", "list.yaml: expected keys with values"),
+        ("own.yaml", "own.yaml: is like own.yaml, which is like this file"),
+        ("circle.yaml", "circle.yaml: is like own.yaml, which is like this file"),
+        ("data", "data: "),
+    ],
+)
+def test_wrong_files_to_be_like_give_one_line(tmp_path, like, message):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    (tmp_path / "circle.yaml").write_text("like: own.yaml\n")
+    (tmp_path / "own.yaml").write_text(f"like: {like}\na: 1\n")
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
         read_values(tmp_path / "own.yaml", [])
-    (tmp_path / "own.yaml").write_text("like: [base.yaml]\n")
-    with pytest.raises(InputError, match=r"own\.yaml: like must name a file"):
-        read_values(tmp_path / "own.yaml", [])
+    assert "\n" not in str(caught.value)
 
 
 def test_data_folder_from_default_environment_or_override(monkeypatch):

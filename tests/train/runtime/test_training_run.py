@@ -5,9 +5,13 @@ import shutil
 
 import pytest
 
+from simllm.errors import InputError
 from simllm.io.output_folder import MARKER, OutputFolder
 from tests.conftest import ROOT
 from tests.train.training_processes import content, pretraining, states
+from train.contrastive.config import ContrastiveConfig
+from train.runtime.config import load
+from train.runtime.training_run import claim, identity
 
 pytestmark = pytest.mark.slow
 COMMANDS = {
@@ -46,6 +50,25 @@ def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments,
     expected = f"holds {what}; name another folder for a training run"
     assert (status, errors) == (2, f"error: {resumable_run / made}: {expected}\n")
     assert content(resumable_run) == before
+
+
+def test_run_from_before_a_key_was_added_is_resumed(tmp_path):
+    """The stored configuration may name defaults, or lack keys that are newer than the run, at any level."""
+    overrides = [f"out={tmp_path / 'run'}", "imitation.pair_weight=0"]
+    config = load(ContrastiveConfig, ROOT / "configs" / "longer.yaml", overrides)
+    claim(config).close()
+    stored = tmp_path / "run" / "config.json"
+    values = json.loads(stored.read_text())
+    assert "pair_weight" not in values["imitation"]
+    values["imitation"] |= {"squared_weight": 0.0}
+    values["imitation"]["texts"][0]["variants"] = 0.0
+    stored.write_text(json.dumps(values))
+    (tmp_path / "run" / "log.jsonl").write_text('{"update": 1}\n')
+    claim(config).close()
+    other = load(ContrastiveConfig, ROOT / "configs" / "longer.yaml", [*overrides, "imitation.neighbours=2"])
+    with pytest.raises(InputError, match="made with another imitation; choose another `out`"):
+        claim(other)
+    assert identity(config) != identity(other)
 
 
 @pytest.mark.parametrize("given", ["data/a.txt", "data/*.txt", "link.txt"])
