@@ -1,12 +1,11 @@
 """Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
 
-    python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --dev runs/code-pairs.jsonl \
-        --rated ../rated/*_dev.jsonl
+    python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
 
 For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
 against the reference, and of both combined. The weights in the scores against code and against both are
-fitted to the rated summaries, whose figures are cross-validated by function, and to functions of the dev
-split of `--dev`. `--release` writes the model, with these weights and all figures.
+fitted to the rated summaries; their figures are cross-validated by function. `--release` writes the model,
+with these weights and all figures.
 
 For the functions, it prints how well the true summary is told from that of a sibling and from a changed
 summary, by the score and by `fits`: the AUC, and the share of functions whose own summary scores higher. Then
@@ -55,7 +54,6 @@ from train.runtime.command import make_parser, run_command
 from train.runtime.config import shorten_paths
 
 _SEED = 1  # that of `simllm evaluate robustness`, so that both find the same figures
-_DEV_TRIALS = 2000  # functions of the dev split that the weights are fitted to
 _FOLDS = 10
 _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
 
@@ -232,39 +230,23 @@ class RatedCode:
 
     def features(self, metric: SimLLM) -> Floats:
         """Return (n, 3) scores against the reference, cosines with the code, and `fits` (0 without it)."""
-        by_code = _cosines_and_fits(metric.code_reader.score(self.pairs))
+        by_code = metric.code_reader.score(self.pairs)
         by_reference = metric.score([pair.summary for pair in self.pairs], self.references).values
-        return np.concatenate([by_reference[:, None], by_code], axis=1)
+        fits = np.zeros(len(self.pairs)) if by_code.fits is None else by_code.fits
+        return np.stack([by_reference, by_code.cosines, fits], axis=1)
 
 
-Told = Sequence[tuple[Floats, Floats]]  # (n, 2) cosines and `fits` of true and of wrong summaries
-
-
-def features_of(scored: Scored) -> Told:
-    """Return the cosines and `fits` of true and wrong summaries, for each kind of the wrong ones."""
-    return [(_cosines_and_fits(true), _cosines_and_fits(wrong)) for true, wrong in scored.values()]
-
-
-def _cosines_and_fits(scores: FitScores) -> Floats:
-    fits = np.zeros(len(scores.cosines)) if scores.fits is None else scores.fits
-    return np.stack([scores.cosines, fits], axis=1)
-
-
-def fit_both(sets: Sequence[tuple[Floats, Floats]], told: Told = ()) -> Floats:
+def fit_both(sets: Sequence[tuple[Floats, Floats]]) -> Floats:
     """Fit the (3,) weights, at least 0 and with sum 1, that correlate best with the ratings of all sets.
 
     The first is below 1, because the others are those of the score against the code. Each set is its
-    (n, 3) features and (n,) ratings; sets count alike, whatever their size. An AUC of the score against the
-    code, on `told`, counts as much as the correlation on a set.
+    (n, 3) features and (n,) ratings; sets count alike, whatever their size.
     """
     steps = np.linspace(0, 1, 21)
     grid = [(a, b, 1 - a - b) for a in steps[:-1] for b in steps if a + b <= 1 + 1e-9]
 
     def quality(weights: tuple[float, ...]) -> float:
-        agreement = sum(_spearman(features @ np.array(weights), ratings) for features, ratings in sets)
-        return agreement + sum(
-            area_under_roc(true @ weights[1:], wrong @ weights[1:]) for true, wrong in told
-        )
+        return sum(_spearman(features @ np.array(weights), ratings) for features, ratings in sets)
 
     return np.abs(max(grid, key=quality)).round(4)
 
@@ -273,10 +255,8 @@ def _spearman(scores: Floats, ratings: Floats) -> float:
     return float(np.corrcoef(rankdata(scores), rankdata(ratings))[0, 1]) if np.ptp(scores) else 0.0
 
 
-def cross_validated(
-    rated: Sequence[RatedCode], features: Sequence[Floats], told: Told = ()
-) -> list[tuple[float, float]]:
-    """Return for each set the correlations of scores whose weights were fitted to `told` and other functions.
+def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> list[tuple[float, float]]:
+    """Return for each set the correlations of scores whose weights were fitted to other functions.
 
     They are those of the scores against code, and against both.
     """
@@ -289,7 +269,7 @@ def cross_validated(
     for fold in range(_FOLDS):
         kept = [own != fold for own in folds]
         both = fit_both(
-            [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)], told
+            [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)]
         )
         code = np.array([0, *both[1:]]) / both[1:].sum()
         for own, x, keep in zip(scores, features, kept, strict=True):
@@ -306,8 +286,7 @@ Reads the code of a function, and tells how well a summary describes it: by the 
 by `fits`, a calibrated probability from a small network that reads both. It belongs to one model of
 summaries, and `simllm score --against code` uses it."""
 _RATED = """Spearman's correlation with the ratings of people. The weights of the scores against code and
-against both are fitted to these sets, so that their figures are cross-validated by function; also to how well
-the score against code tells true summaries from wrong ones, on functions that were not trained on."""
+against both are fitted to these sets, so that their figures are cross-validated by function."""
 _RATED_COLUMNS = {"reference": "reference", "code": "code", "fits": "`fits` alone", "both": "both"}
 # What the figures of functions mean, for the score and for `fits`.
 _OF_FUNCTIONS = {
@@ -364,10 +343,6 @@ def main() -> int:
     """Run the command line, and return the exit status."""
     parser = make_parser("train.code_reader.measure", __doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="output of train.code_reader.pairs")
-    parser.add_argument(
-        "--dev", type=Path, required=True, metavar="PAIRS",
-        help="such an output, to whose dev split the weights are fitted, too",
-    )  # fmt: skip
     parser.add_argument("--rated", type=Path, nargs="+", required=True, help="rated summaries with code")
     parser.add_argument("--model", type=Path, help="model that reads code (default: the one with simllm)")
     parser.add_argument("--summaries", type=Path, help="model that embeds the summaries (default: as above)")
@@ -380,7 +355,6 @@ def main() -> int:
 
 def _measure(
     pairs: Path,
-    dev: Path,
     rated: list[Path],
     model: Path | None,
     summaries: Path | None,
@@ -396,16 +370,15 @@ def _measure(
     metric.code_reader = _reader(metric, None if shared else code)
     sets = [RatedCode.load(file) for file in rated]
     features = [one.features(metric) for one in sets]
-    told = features_of(score_trials(metric.code_reader, make_trials(dev, "dev", _SEED, _DEV_TRIALS)))
-    weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)], told)
+    weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)])
     figures: dict[str, float] = {}
-    for one, x, (by_code, both) in zip(sets, features, cross_validated(sets, features, told), strict=True):
+    for one, x, (by_code, both) in zip(sets, features, cross_validated(sets, features), strict=True):
         figures[f"{one.name}_reference"] = _spearman(x[:, 0], one.ratings)
         figures[f"{one.name}_code"] = by_code
         figures[f"{one.name}_fits"] = _spearman(x[:, 2], one.ratings)
         figures[f"{one.name}_both"] = both
     if code and not shared:
-        fitted_on = ", ".join([*(one.name for one in sets), "functions of the dev split"])
+        fitted_on = ", ".join(one.name for one in sets)
         info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
         metric.code_reader = _reader(metric, replace(code, info=info))
     trials = make_trials(pairs, None, _SEED)

@@ -272,7 +272,7 @@ def test_measure_prints_all_figures_and_releases_the_model(
         for i, (row, value) in enumerate(zip(rows, values, strict=False))
     ]
     rated.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    options = ["--pairs", split_file, "--rated", rated, "--dev", split_file, "--model", trained / "model"]
+    options = ["--pairs", split_file, "--rated", rated, "--model", trained / "model"]
     out = tmp_path / "released"
     done = call(measure, *options, "--summaries", model_folder, "--release", out)
     assert done.returncode == 0, done.stderr
@@ -281,7 +281,7 @@ def test_measure_prints_all_figures_and_releases_the_model(
     assert expected <= figures.keys()
     released = code_model.load(out, saved_model.load(model_folder))
     assert sum(released.info.both) == pytest.approx(1)
-    assert released.info.both_fitted_on == "rated, functions of the dev split"
+    assert released.info.both_fitted_on == "rated"
     assert str(tmp_path.parent) in (trained / "model" / "code.json").read_text()
     assert not re.search(r'"/\w', (out / "code.json").read_text())
     assert 0 <= released.info.unsupported == figures["unsupported"] <= 1
@@ -303,12 +303,6 @@ def test_weights_are_fitted_to_what_agrees_with_people():
     by_code, both = cross_validated([rated], [features])[0]
     assert both > 0.99
     assert by_code == pytest.approx(np.corrcoef(features[:, 1], ratings)[0, 1], abs=0.05)
-    # The second feature tells true summaries from wrong ones, the first does not.
-    told = [(random.normal(size=(300, 2)), random.normal(size=(300, 2)) - [0, 3])]
-    assert fit_both([(features, ratings)], told)[2] > 0.2
-    assert fit_both([(features, ratings)], [(side, side) for side, _ in told]).tolist() == pytest.approx(
-        [0.3, 0.7, 0]
-    )
     noise = RatedCode("x", codes, [""] * 200, random.normal(size=200))
     assert max(map(abs, cross_validated([noise], [features])[0])) < 0.25
 
