@@ -10,6 +10,7 @@ import ipaddress
 import math
 import os
 import re
+import selectors
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
@@ -160,10 +161,12 @@ def listen(host: str, port: int, has_token: bool) -> tuple[socket.socket, str]:
 
 
 # Seconds; together, they are less than the 5 after `timeout` that docs/serving.md states.
+_LAST_CONNECTIONS = 0.5
 _LAST_REQUESTS = 0.5
 _LAST_ANSWERS = 1  # after `timeout`, rounded up
 _LAST_BATCH = 2
 _LAST_BODIES = 5  # within `timeout`: a client that stopped in the middle must not hold up the end
+_PASSES = 3  # of the event loop, from a connection's arrival until the server has it
 
 
 class _Server(uvicorn.Server):
@@ -199,14 +202,7 @@ class _Server(uvicorn.Server):
         if not self.batcher.failure:
             self.say("stopping when all requests are answered; a second signal ends at once")
         self.batcher.stopping = True
-        # The event loop needs three passes to take the connections that the kernel has already made: it finds
-        # and accepts them, and gives them to the server, which must not be closed then.
-        for _ in range(2):
-            await asyncio.sleep(0)
-        with contextlib.suppress(NotImplementedError):  # Windows
-            for listener in (each for server in self.servers for each in server.sockets):
-                asyncio.get_running_loop().remove_reader(listener.fileno())  # accept no more
-        await asyncio.sleep(0)
+        await self._take_waiting_connections()
         for server in self.servers:
             server.close()
         # A client may just be sending a request on an idle connection; the answer tells it to send no more.
@@ -215,6 +211,28 @@ class _Server(uvicorn.Server):
         for limit in (each for each in self.batcher.bodies if not each.expired()):
             limit.reschedule(min(limit.when() or math.inf, self.batcher.last_bodies))
         await super().shutdown(sockets)
+
+    async def _take_waiting_connections(self) -> None:
+        """Accept the connections that the kernel has already made: closing the listener would reset them.
+
+        A pass of the event loop finds a connection, and two more accept it and give it to the server, which
+        must not be closed then. So three passes in a row must find none.
+        """
+        loop, quiet = asyncio.get_running_loop(), 0
+        end = loop.time() + _LAST_CONNECTIONS
+        listeners = [each for server in self.servers for each in server.sockets]
+        with selectors.DefaultSelector() as waiting:
+            for listener in listeners:
+                waiting.register(listener.fileno(), selectors.EVENT_READ)
+            while quiet < _PASSES and loop.time() < end:
+                await asyncio.sleep(0)
+                quiet = 0 if waiting.select(0) else quiet + 1
+        if quiet < _PASSES:  # clients connect without a pause
+            with contextlib.suppress(NotImplementedError):  # Windows
+                for listener in listeners:
+                    loop.remove_reader(listener.fileno())
+            for _ in range(_PASSES):
+                await asyncio.sleep(0)
 
 
 def serve(app: ASGIApp, batcher: Batcher, listener: socket.socket, say: Callable[[str], None]) -> None:
