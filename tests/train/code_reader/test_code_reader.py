@@ -294,6 +294,19 @@ def test_measure_prints_all_figures_and_releases_the_model(
     assert f"| rated | {decimal(figures['rated_reference'])} | {decimal(figures['rated_code'])} |" in card
 
 
+def test_summaries_of_functions_with_the_same_name_are_not_wrong(tmp_path):
+    """Overloads do the same; so the only wrong summary is that of the third function of the file."""
+    names = {"adds two numbers": "add", "computes the sum of a list": "add", "opens the file": "open"}
+    place = {"language": "java", "repository": "r", "path": "A.java"}
+    rows = [{"code": f"{name}()", "summary": text, "function": name} | place for text, name in names.items()]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for seed in range(8):
+        wrong = {trial.function.summary: trial.sibling for trial in measure.make_trials(file, None, seed)}
+        assert [wrong[text] for text in list(names)[:2]] == ["opens the file"] * 2
+        assert names[wrong["opens the file"]] == "add"
+
+
 def test_weights_are_fitted_to_what_agrees_with_people():
     random = np.random.default_rng(0)
     features, codes = random.normal(size=(200, 3)), [CodePair(f"code {i // 2}", "", None) for i in range(200)]
