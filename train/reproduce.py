@@ -4,12 +4,13 @@
 
 The command fetches the data sets for training and evaluation into `data`, or into the folder that the
 environment variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for
-training), configs/more_repositories.tsv (for the last training of the encoder) and
-configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision. Repositories that exist
-there are not changed. `--teachers` is the folder with the two teachers (larger models whose
-embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the
-command prints and runs one step after the other. Rerun the same command to resume: finished trainings are not
-repeated. All steps take an estimated eighteen hours on two cores.
+training), configs/more_repositories.tsv (for the last training of the encoder),
+configs/code_repositories.tsv (for the code reader) and configs/unseen_repositories.tsv (for testing) into
+`--trees`, each at one revision. Repositories that exist there are not changed. `--teachers` is the folder
+with the two teachers (larger models whose embeddings the model learns to imitate), in the folders
+`all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun
+the same command to resume: finished trainings are not repeated. All steps take an estimated eighteen hours on
+two cores.
 """
 
 from __future__ import annotations
@@ -127,12 +128,11 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (_CORPUS, _MORE, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         # A folder of something else must stop the recipe now, not after hours.
         OutputFolder(folder).check()
-    lists = [
-        read_repositories(Path("configs", f"{prefix}repositories.tsv")) for prefix in ("", "more_", "unseen_")
-    ]
+    prefixes = ("", "more_", "code_", "unseen_")
+    lists = [read_repositories(Path("configs", f"{prefix}repositories.tsv")) for prefix in prefixes]
     data = str(recipe.data or data_root())
     # Refuses outdated files before the first step.
-    remaining_commands(recipe, data, [], [], [])
+    remaining_commands(recipe, data, [], [], [], [])
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
     trees = [[fetch_repository(recipe.trees, *entry, recipe.host) for entry in entries] for entries in lists]
@@ -170,7 +170,12 @@ def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
 
 
 def remaining_commands(
-    recipe: Recipe, data: str, trees: list[Path], more_trees: list[Path], unseen_trees: list[Path]
+    recipe: Recipe,
+    data: str,
+    trees: list[Path],
+    more_trees: list[Path],
+    code_trees: list[Path],
+    unseen_trees: list[Path],
 ) -> list[list[str]]:
     """Return the commands that are still needed, in order: for each, the module and its arguments.
 
@@ -213,7 +218,7 @@ def remaining_commands(
     # The control model is trained without the deciding words of the contrast set, and with one seed.
     steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
     steps.append(_release_command(recipe))
-    return [*steps, *_code_reader_commands(recipe, data, [*trees, *more_trees], unseen_trees)]
+    return [*steps, *_code_reader_commands(recipe, data, [*trees, *more_trees, *code_trees], unseen_trees)]
 
 
 def _code_reader_commands(
@@ -229,7 +234,7 @@ def _code_reader_commands(
     train = ["train.code_reader", "configs/code.yaml", f"model={recipe.out}", f"out={run}"]
     measure = ["train.code_reader.measure", "--pairs", str(_UNSEEN_CODE_PAIRS)]
     measure += ["--model", str(run / "model"), "--summaries", str(recipe.out)]
-    measure += ["--rated", f"{data}/rated/{_RATED_CODE}.jsonl"]
+    measure += ["--rated", f"{data}/rated/{_RATED_CODE}.jsonl", "--dev", str(_CODE_PAIRS)]
     measure += ["--release", str(recipe.out.with_name("code"))]
     return [*commands, train, measure]
 

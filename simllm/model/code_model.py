@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from simllm.model.saved_model import (
 )
 
 if TYPE_CHECKING:  # scoring needs no torch
-    from torch import nn
+    from torch import Tensor, nn
 
     from simllm.model.network import Encoder, MeaningHead
 
@@ -46,7 +47,7 @@ class CodeInfo:
         fits: Shape and calibration of the head, whose probability says whether a summary fits the code.
         both: The weights, with sum 1, of the score against the reference, the cosine of code and summary, and
             `fits` in the score against both. The score against the code is the weighted mean of the last two.
-        both_fitted_on: Description of the rated summaries to which `both` was fitted; "" if not fitted.
+        both_fitted_on: Description of what `both` was fitted to; "" if not fitted.
         unsupported: The code does not support a statement whose `fits` is lower: so are 10% of the statements
             of true summaries in the functions on which it was measured.
     """
@@ -169,15 +170,25 @@ def _read_own(
 
 def save(folder: Path, encoder: Encoder, head: MeaningHead, info: CodeInfo, card: str) -> None:
     """Save a model in float16; an interruption leaves the old folder or the new one, never a mixture."""
+    save_weights(folder, own_parts(encoder, head).state_dict(), info, card)
+
+
+def save_weights(folder: Path, weights: Mapping[str, Tensor], info: CodeInfo, card: str) -> None:
+    """Save a model from its own weights, as `save` does."""
     import torch
     from safetensors.torch import save_file
 
-    weights = {
-        name: tensor.detach().to("cpu", torch.float16).contiguous()
-        for name, tensor in own_parts(encoder, head).state_dict().items()
-    }
+    own = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in weights.items()}
     with OutputFolder(folder, CONTENT).replacing(keep_edits=False) as partial:
         output_file.write(partial / INFO, json.dumps(asdict(info), indent=0) + "\n")
-        save_file(weights, partial / SINGLE_FILE)
+        save_file(own, partial / SINGLE_FILE)
         (partial / SINGLE_FILE).chmod((partial / INFO).stat().st_mode)  # it is made unreadable for others
         output_file.write(partial / "README.md", card)
+
+
+def read_stored(folder: Path) -> tuple[CodeInfo, dict[str, Floats32]]:
+    """Read the settings and all own weights, by the names that they are stored with."""
+    info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
+    stored = read_headers([folder / SINGLE_FILE])
+    shapes = {name: weight.shape for name, weight in stored.items()}
+    return info, read_weights(stored, shapes, str(folder / SINGLE_FILE))

@@ -74,22 +74,32 @@ def test_missing_revision_leaves_no_files(tmp_path):
 def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
     more = read_repositories(ROOT / "configs" / "more_repositories.tsv")
+    code = read_repositories(ROOT / "configs" / "code_repositories.tsv")
     unseen = read_repositories(ROOT / "configs" / "unseen_repositories.tsv")
     assert len(named) > 10
     assert len(more) > 50
-    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named + more + unseen)
-    assert len(dict(named + more + unseen)) == len(named + more + unseen)
+    assert len(code) > 150
+    every = [*named, *more, *code, *unseen]
+    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in every)
+    assert len(dict(every)) == len(every)
     done = call(reproduce, "--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "no such folder" in done.stderr
 
 
+_TREES = ("tree", "more", "code", "unseen")
+
+
+def steps_of(folder, seeds, rounds):
+    places = dict.fromkeys(("trees", "teachers", "wordnet"), folder) | {"out": folder / "out"}
+    recipe = Recipe(**places, data=None, host="", seeds=seeds, rounds=rounds)
+    return remaining_commands(recipe, "data", *([folder / name] for name in _TREES))
+
+
 def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a checkout may have outputs of some steps
-    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
-    steps = remaining_commands(recipe, "data", *([tmp_path / name] for name in ("tree", "more", "unseen")))
+    steps = steps_of(tmp_path, seeds=2, rounds=2)
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "comment_pairs",
         "distill",
@@ -137,10 +147,12 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert controls[5].out in release
     *_, collected, unseen_pairs, reader, measured = steps
     assert [step[0] for step in (collected, unseen_pairs)] == ["train.code_reader.pairs"] * 2
+    assert collected[1:4] == [str(tmp_path / name) for name in _TREES[:3]]
     config = load(CodeReaderConfig, ROOT / reader[1], reader[2:])
-    assert (config.model, config.pairs, config.start) == (str(recipe.out), collected[-1], "")
+    assert (config.model, config.pairs, config.start) == (str(tmp_path / "out"), collected[-1], "")
     assert f"{config.out}/model" in measured
-    assert {unseen_pairs[-1], str(recipe.out), str(tmp_path / "code")} <= set(measured)
+    assert {unseen_pairs[-1], str(tmp_path / "out"), str(tmp_path / "code")} <= set(measured)
+    assert measured[measured.index("--dev") + 1] == collected[-1]
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--rounds"])
@@ -151,15 +163,13 @@ def test_there_is_at_least_one_run(call, tmp_path, option):
 
 
 def test_seeds_differ_in_all_rounds(tmp_path):
-    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [], [], [])
+    steps = steps_of(tmp_path, seeds=3, rounds=2)
     seeds = [word for step in steps for word in step if word.startswith("seed=")]
     assert seeds == [f"seed={seed}" for seed in (1, 2, 3, 4, 5, 6, 1, 2)]  # the last two: the control model
 
 
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
-    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [], [], [])
+    steps = steps_of(tmp_path, seeds=3, rounds=1)
     (average,) = (step for step in steps if step[2:3] == ["runs/average"])
     assert average[-4:] == [
         "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
@@ -167,8 +177,7 @@ def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
 
 
 def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
-    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2, rounds=4), "data", [], [], [])
+    steps = steps_of(tmp_path, seeds=2, rounds=4)
     mixes = {step[2]: step[4:] for step in steps if step[0] == "train.release.mix_weights"}
     second, third = "runs/triplets-round2-seed2/model", "runs/triplets-round3-seed2/model"
     assert mixes["runs/average-round2"] == [second, "--share", "0.5"]
@@ -183,9 +192,9 @@ def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
     ]
 
 
-def test_configurations_read_what_earlier_steps_write(tmp_path):
-    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [], [], [])
+def test_configurations_read_what_earlier_steps_write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a checkout may have outputs of some steps
+    steps = steps_of(tmp_path, seeds=1, rounds=1)
     written = {argument for step in steps for argument in step}
     names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
@@ -245,8 +254,8 @@ def checkout(tmp_path, teachers, monkeypatch):
     """Return an empty checkout; its list `steps` records the steps of the recipe, which are not run."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("repositories.tsv", "more_repositories.tsv", "unseen_repositories.tsv"):
-        (tmp_path / "checkout" / "configs" / name).touch()
+    for prefix in ("", "more_", "code_", "unseen_"):
+        (tmp_path / "checkout" / "configs" / f"{prefix}repositories.tsv").touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
     monkeypatch.setattr(

@@ -1,11 +1,13 @@
 """Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
 
     python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
+    python -m train.code_reader.measure … --model runs/code/model --dev runs/code-pairs.jsonl --release FOLDER
 
 For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
 against the reference, and of both combined. The weights in the scores against code and against both are
-fitted to the rated summaries; their figures are cross-validated by function. `--release` writes the model,
-with these weights and all figures.
+fitted to the rated summaries; their figures are cross-validated by function. With `--dev`, the weights are
+also fitted to the functions of the dev split of that file, so that the score tells true summaries from wrong
+ones, and `fits` is calibrated on them. `--release` writes the model, with these weights and all figures.
 
 For the functions, it prints how well the true summary is told from that of a sibling and from a changed
 summary, by the score and by `fits`: the AUC, and the share of functions whose own summary scores higher. Then
@@ -37,6 +39,8 @@ from simllm.evaluation.code_robustness import (
     measure_code_robustness,
 )
 from simllm.io import reading
+from simllm.io.output_folder import OutputFolder
+from simllm.io.tables import list_some
 from simllm.metric import SimLLM
 from simllm.metrics.interface import Example
 from simllm.model import code_model
@@ -55,6 +59,7 @@ from train.runtime.config import shorten_paths
 
 _SEED = 1  # that of `simllm evaluate robustness`, so that both find the same figures
 _FOLDS = 10
+_DEV_TRIALS = 1_000  # functions of the dev split
 _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
 
 
@@ -146,17 +151,21 @@ def aucs(scored: Scored) -> dict[str, float]:
 
 def calibrate(scored: Scored, info: MeaningInfo) -> MeaningInfo:
     """Calibrate `fits` on trials whose `fits` are those of an uncalibrated head; both kinds count alike."""
-    fits, labels, smallest = [], [], min(len(true.values) for true, _ in scored.values())
+    logits, labels, smallest = [], [], min(len(true.values) for true, _ in scored.values())
     for scores in scored.values():
         for label, side in zip((1.0, 0.0), scores, strict=True):
-            assert side.fits is not None
-            fits.append(side.fits[:smallest])
+            logits.append(_logits(side)[:smallest])
             labels.append(np.full(smallest, label))
-    values = np.concatenate(fits).clip(1e-12, 1 - 1e-12)
-    slope, intercept = fit_platt(np.log(values / (1 - values)), np.concatenate(labels))
+    slope, intercept = fit_platt(np.concatenate(logits), np.concatenate(labels))
     return replace(
         info, slope=slope, intercept=intercept, fitted_on=f"{4 * smallest:,} summaries of functions"
     )
+
+
+def _logits(scores: FitScores) -> Floats:
+    assert scores.fits is not None
+    values = scores.fits.clip(1e-12, 1 - 1e-12)
+    return np.log(values / (1 - values))
 
 
 def _score(reader: CodeReader, trials: Sequence[Trial], summaries: Sequence[str]) -> FitScores:
@@ -236,29 +245,50 @@ class RatedCode:
         return np.stack([by_reference, by_code.cosines, fits], axis=1)
 
 
-def fit_both(sets: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """Fit the (3,) weights, at least 0 and with sum 1, that correlate best with the ratings of all sets.
+_STEPS = np.linspace(0, 1, 21)
 
-    The first is below 1, because the others are those of the score against the code. Each set is its
-    (n, 3) features and (n,) ratings; sets count alike, whatever their size.
+
+def fit_weights(
+    sets: Sequence[tuple[Floats, Floats]], trials: Sequence[tuple[Floats, Floats]] = ()
+) -> Floats:
+    """Fit the (3,) weights of reference, cosine and `fits`: at least 0, with sum 1, the first below 1.
+
+    The share of `fits` beside the cosine has the highest sum of correlations with the ratings, and of
+    2 * AUC - 1 on the trials. Then the weight of the reference has the highest sum of correlations.
+
+    Args:
+        sets: The (n, 3) features and (n,) ratings of each set. Sets count alike, whatever their size.
+        trials: For each kind of wrong summaries, (n, 2) cosines and `fits` of the true and the wrong ones.
     """
-    steps = np.linspace(0, 1, 21)
-    grid = [(a, b, 1 - a - b) for a in steps[:-1] for b in steps if a + b <= 1 + 1e-9]
 
-    def quality(weights: tuple[float, ...]) -> float:
-        return sum(_spearman(features @ np.array(weights), ratings) for features, ratings in sets)
+    def agreement(weights: Floats) -> float:
+        return sum(_spearman(features @ weights, ratings) for features, ratings in sets)
 
-    return np.abs(max(grid, key=quality)).round(4)
+    def code_weights(share: float) -> Floats:
+        return np.array([0, 1 - share, share])
+
+    def quality(share: float) -> float:
+        weights = code_weights(share)
+        found = (area_under_roc(true @ weights[1:], wrong @ weights[1:]) for true, wrong in trials)
+        return agreement(weights) + sum(2 * auc - 1 for auc in found)
+
+    code = code_weights(max(_STEPS, key=quality))
+    candidates = [np.array([weight, 0, 0]) + (1 - weight) * code for weight in _STEPS[:-1]]
+    return max(candidates, key=agreement).round(4)
 
 
 def _spearman(scores: Floats, ratings: Floats) -> float:
     return float(np.corrcoef(rankdata(scores), rankdata(ratings))[0, 1]) if np.ptp(scores) else 0.0
 
 
-def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> list[tuple[float, float]]:
-    """Return for each set the correlations of scores whose weights were fitted to other functions.
+def cross_validated(
+    rated: Sequence[RatedCode],
+    features: Sequence[Floats],
+    trials: Sequence[tuple[Floats, Floats]] = (),
+) -> list[tuple[float, float]]:
+    """Return for each set the correlations of scores whose weights were fitted to other rated functions.
 
-    They are those of the scores against code, and against both.
+    They are those of the scores against code, and against both. `trials` as in `fit_weights`.
     """
     folds = []
     for one in rated:
@@ -268,8 +298,8 @@ def cross_validated(rated: Sequence[RatedCode], features: Sequence[Floats]) -> l
     scores = [np.zeros((len(one.ratings), 2)) for one in rated]
     for fold in range(_FOLDS):
         kept = [own != fold for own in folds]
-        both = fit_both(
-            [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)]
+        both = fit_weights(
+            [(x[keep], one.ratings[keep]) for x, one, keep in zip(features, rated, kept, strict=True)], trials
         )
         code = np.array([0, *both[1:]]) / both[1:].sum()
         for own, x, keep in zip(scores, features, kept, strict=True):
@@ -287,6 +317,8 @@ by `fits`, a calibrated probability from a small network that reads both. It bel
 summaries, and `simllm score --against code` uses it."""
 _RATED = """Spearman's correlation with the ratings of people. The weights of the scores against code and
 against both are fitted to these sets, so that their figures are cross-validated by function."""
+_WITH_DEV = """The weights are also fitted to functions of the dev split, so that the score tells true
+summaries from wrong ones."""
 _RATED_COLUMNS = {"reference": "reference", "code": "code", "fits": "`fits` alone", "both": "both"}
 # What the figures of functions mean, for the score and for `fits`.
 _OF_FUNCTIONS = {
@@ -300,14 +332,18 @@ _OF_FUNCTIONS = {
 }
 _OF_TRAINING = {
     "objective": "objective", "functions": "functions", "updates": "updates",
-    "updates_before": "updates of the code reader that it started from", "tokens": "tokens",
-    "seconds": "seconds of training", "hardware": "hardware", "date": "date",
+    "updates_before": "updates of the code reader that it started from",
+    "start_share": "share of other models in its weights", "starts": "these models (SHA-256)",
+    "tokens": "tokens", "seconds": "seconds of training", "hardware": "hardware", "date": "date",
     "git_revision": "revision of simllm", "dev_criterion": "criterion on the dev split, higher is better",
 }  # fmt: skip
 
 
-def make_card(facts: Mapping[str, Any]) -> str:
-    """Write the model card, in Markdown, from facts about the training and, if measured, the figures."""
+def make_card(facts: Mapping[str, Any], with_dev: bool = False) -> str:
+    """Write the model card, in Markdown, from facts about the training and, if measured, the figures.
+
+    `with_dev` tells whether the weights are also fitted to functions of the dev split.
+    """
     parts = [_OPENING]
     sets = [name.removesuffix("_both") for name in facts if name.endswith("_both")]
     if sets:
@@ -315,7 +351,8 @@ def make_card(facts: Mapping[str, Any]) -> str:
             [SETS.get(f"rated/{one}", one), *(decimal(facts[f"{one}_{column}"]) for column in _RATED_COLUMNS)]
             for one in sets
         ]
-        parts += ["## How good it is", _RATED, markdown_table(["ratings", *_RATED_COLUMNS.values()], rows)]
+        about = f"{_RATED} {_WITH_DEV}" if with_dev else _RATED
+        parts += ["## How good it is", about, markdown_table(["ratings", *_RATED_COLUMNS.values()], rows)]
     if "auc_sibling" in facts:
         figures = [
             [label, *(decimal(facts[key]) if key in facts else "n/a" for key in (name, f"fits_{name}"))]
@@ -346,6 +383,9 @@ def main() -> int:
     parser.add_argument("--rated", type=Path, nargs="+", required=True, help="rated summaries with code")
     parser.add_argument("--model", type=Path, help="model that reads code (default: the one with simllm)")
     parser.add_argument("--summaries", type=Path, help="model that embeds the summaries (default: as above)")
+    parser.add_argument(
+        "--dev", type=Path, metavar="PAIRS", help="fit weights and `fits` to the dev split of these, too"
+    )
     parser.add_argument("--shared", action="store_true", help="measure without a model that reads code")
     parser.add_argument(
         "--release", type=Path, metavar="FOLDER", help="write --model there, with the weights"
@@ -358,6 +398,7 @@ def _measure(
     rated: list[Path],
     model: Path | None,
     summaries: Path | None,
+    dev: Path | None,
     shared: bool,
     release: Path | None,
 ) -> None:
@@ -367,32 +408,59 @@ def _measure(
     code = metric.code_reader.model if not model else code_model.load(model, metric.model)
     if model and not code:
         raise InputError(f"{model}: belongs to another model of summaries; name it with --summaries")
-    metric.code_reader = _reader(metric, None if shared else code)
-    sets = [RatedCode.load(file) for file in rated]
+    code = None if shared else code
+    if dev and not code:
+        raise InputError("--dev needs a model that reads code: name it with --model, without --shared")
+    if release:
+        OutputFolder(release, code_model.CONTENT).check()
+    sets, unseen = [RatedCode.load(file) for file in rated], make_trials(pairs, None, _SEED)
+    trials: list[tuple[Floats, Floats]] = []
+    if code and dev:
+        own = make_trials(dev, "dev", _SEED, most=_DEV_TRIALS)
+        if common := {one.function.repository for one in own} & {one.function.repository for one in unseen}:
+            raise InputError(f"--dev {dev}: has repositories of --pairs: {list_some(sorted(common), 3)}")
+        code, trials = fit_to_functions(metric, code, own)
+    metric.code_reader = _reader(metric, code)
     features = [one.features(metric) for one in sets]
-    weights = fit_both([(x, one.ratings) for x, one in zip(features, sets, strict=True)])
+    weights = fit_weights([(x, one.ratings) for x, one in zip(features, sets, strict=True)], trials)
     figures: dict[str, float] = {}
-    for one, x, (by_code, both) in zip(sets, features, cross_validated(sets, features), strict=True):
+    validated = cross_validated(sets, features, trials)
+    for one, x, (by_code, both) in zip(sets, features, validated, strict=True):
         figures[f"{one.name}_reference"] = _spearman(x[:, 0], one.ratings)
         figures[f"{one.name}_code"] = by_code
         figures[f"{one.name}_fits"] = _spearman(x[:, 2], one.ratings)
         figures[f"{one.name}_both"] = both
-    if code and not shared:
-        fitted_on = ", ".join(one.name for one in sets)
+    if code:
+        fitted_on = ", ".join([*(one.name for one in sets), *(["the dev split"] if dev else [])])
         info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
         metric.code_reader = _reader(metric, replace(code, info=info))
-    trials = make_trials(pairs, None, _SEED)
-    figures |= aucs(score_trials(metric.code_reader, trials))
-    figures |= find_unsupported(metric.code_reader, trials)
-    figures |= measure_changes_of_code(metric.code_reader, trials)
+    figures |= aucs(score_trials(metric.code_reader, unseen))
+    figures |= find_unsupported(metric.code_reader, unseen)
+    figures |= measure_changes_of_code(metric.code_reader, unseen)
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
     print(f"weights of reference, cosine and fits: {weights.tolist()}")
     if release and (code := metric.code_reader.model):
         facts = shorten_paths({**code.info.provenance, **figures})
         info = replace(code.info, provenance=facts, unsupported=figures["unsupported"])
-        code_model.save(release, code.encoder, code.head, info, make_card(facts))
+        code_model.save(release, code.encoder, code.head, info, make_card(facts, with_dev=bool(dev)))
         write_golden_scores(release, summaries)
+
+
+def fit_to_functions(
+    metric: SimLLM, code: CodeModel, trials: Sequence[Trial]
+) -> tuple[CodeModel, list[tuple[Floats, Floats]]]:
+    """Calibrate `fits` on trials; also return cosines and calibrated `fits` as `fit_weights` takes them."""
+    uncalibrated = replace(code.info.fits, slope=1.0, intercept=0.0)
+    raw = replace(code, info=replace(code.info, fits=uncalibrated))
+    scored = score_trials(_reader(metric, raw), trials)
+    fits = calibrate(scored, uncalibrated)
+
+    def features(side: FitScores) -> Floats:
+        return np.stack([side.cosines, fits.probabilities(_logits(side), side.cosines)], axis=1)
+
+    found = [(features(true), features(wrong)) for true, wrong in scored.values()]
+    return replace(code, info=replace(code.info, fits=fits)), found
 
 
 def _reader(metric: SimLLM, code: CodeModel | None) -> CodeReader:

@@ -8,7 +8,8 @@ meaning head (a network that predicts whether two texts have the same meaning) c
 
 If several models follow `--start`, they have equal parts of the share. For example, `--share 0.5` with two
 models gives each of them 0.25. The mean of runs that differ only in their random seeds can be better than
-each of them.
+each of them. Code readers (`train.code_reader`) are mixed with their heads, in half precision; then
+`train.code_reader.measure --dev` calibrates the mixture.
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from simllm.errors import InputError
+from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from simllm.model import saved_model
-from simllm.model.saved_model import SavedModel
+from simllm.model import code_model, saved_model
+from simllm.model.code_model import CodeInfo
+from simllm.model.saved_model import SINGLE_FILE, MeaningInfo, SavedModel
 from train.release.folder import save_rounded
 from train.runtime.command import make_parser, run_command
+from train.runtime.config import MODEL
 
 
 def main() -> int:
@@ -48,12 +55,37 @@ def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) ->
     """
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
-    OutputFolder(folder, saved_model.CONTENT).check()
+    reads_code = (run / MODEL / code_model.INFO).is_file()
+    OutputFolder(folder, code_model.CONTENT if reads_code else saved_model.CONTENT).check()
     OutputFolder(folder).check_apart([run, *start])
+    if reads_code:
+        write_mixed_reader(run / MODEL, folder, start, share)
+        return
     starts = [saved_model.load(each) for each in start]
-    mixed = interpolate_weights(saved_model.load(run / "model"), starts, share)
+    mixed = interpolate_weights(saved_model.load(run / MODEL), starts, share)
     with OutputFolder(folder, saved_model.CONTENT).replacing() as candidate:
         save_rounded(mixed, candidate)
+
+
+def write_mixed_reader(end: Path, folder: Path, start: Sequence[Path], share: float) -> None:
+    """Mix code readers of one encoder of summaries; the mixture is not calibrated."""
+    info, weights = code_model.read_stored(end)
+    starts = []
+    for path in start:
+        other, own = code_model.read_stored(path)
+        shapes = [{name: weight.shape for name, weight in each.items()} for each in (weights, own)]
+        if (info.summaries, info.fits.head, shapes[0]) != (other.summaries, other.fits.head, shapes[1]):
+            raise InputError(f"{path}: has another shape or encoder of summaries; it cannot be mixed in")
+        starts.append(own)
+    mixed = {
+        name: torch.from_numpy((1 - share) * weight + share * np.mean([own[name] for own in starts], axis=0))
+        for name, weight in weights.items()
+    }
+    hashes = [output_file.sha256_of(path / SINGLE_FILE)[:12] for path in start]
+    facts = {**info.provenance, "start_share": share, "starts": hashes}
+    facts.pop("dev_criterion", None)
+    mixture = CodeInfo(info.summaries, MeaningInfo(info.fits.head), provenance=facts)
+    code_model.save_weights(folder, mixed, mixture, "# A mixture of code readers, to be calibrated\n")
 
 
 def interpolate_weights(end: SavedModel, starts: Sequence[SavedModel], share: float) -> SavedModel:

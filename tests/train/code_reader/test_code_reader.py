@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
 from simllm.analysis import golden_scores
@@ -17,8 +18,9 @@ from simllm.scoring.code import CodePair, CodeReader
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, log
 from train.code_reader import measure, pairs
-from train.code_reader.measure import RatedCode, cross_validated, fit_both, make_card
+from train.code_reader.measure import RatedCode, cross_validated, fit_weights, make_card
 from train.code_reader.task import Functions, sibling
+from train.release import mix_weights
 from train.release.card import decimal
 
 COMMAND = "train.code_reader"
@@ -241,6 +243,32 @@ def test_a_reader_of_another_encoder_is_not_used(trained, model_folder, head_fol
 
 
 @pytest.mark.slow
+def test_readers_are_mixed_with_their_heads(call, trained, model_folder, tmp_path):
+    weights = load_file(trained / "model" / "model.safetensors")
+    others = [shutil.copytree(trained / "model", tmp_path / name) for name in ("near", "far")]
+    for step, other in zip((0.5, 1.5), others, strict=True):
+        moved = {name: weight + step for name, weight in weights.items()}
+        save_file(moved, other / "model.safetensors")
+    out, share = tmp_path / "mixed", ("--share", "0.25")
+    for _ in range(2):  # it replaces its own
+        done = call(mix_weights, trained, out, "--start", *others, *share)
+        assert done.returncode == 0, done.stderr
+    for name, weight in load_file(out / "model.safetensors").items():  # a quarter of the mean step, 1
+        torch.testing.assert_close(weight.float(), weights[name].float() + 0.25, atol=2e-3, rtol=1e-3)
+    mixed = code_model.load(out, saved_model.load(model_folder)).info
+    assert (mixed.fits.fitted_on, mixed.both_fitted_on) == ("", "")  # calibration is the next step
+    assert mixed.provenance["start_share"] == 0.25
+    settings = json.loads((others[0] / "code.json").read_text())
+    heads = settings["fits"]["head"] | {"heads": 1}
+    for changed in ({"summaries": "0" * 12}, {"fits": settings["fits"] | {"head": heads}}):
+        (others[0] / "code.json").write_text(json.dumps(settings | changed))
+        done = call(mix_weights, trained, tmp_path / "no", "--start", others[0], *share)
+        assert done.returncode == 2
+        assert f"{others[0]}: has another shape or encoder of summaries" in done.stderr
+        assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -272,7 +300,17 @@ def test_measure_prints_all_figures_and_releases_the_model(
         for i, (row, value) in enumerate(zip(rows, values, strict=False))
     ]
     rated.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    options = ["--pairs", split_file, "--rated", rated, "--model", trained / "model"]
+    # The model's own calibration, here a wrong one, is undone.
+    model = shutil.copytree(trained / "model", tmp_path / "model")
+    settings = json.loads((model / "code.json").read_text())
+    right = settings["fits"]["slope"]
+    settings["fits"] |= {"slope": 9.0, "intercept": 5.0, "fitted_on": "nothing"}
+    (model / "code.json").write_text(json.dumps(settings))
+    parts = {split: tmp_path / f"{split}.jsonl" for split in ("train", "dev")}
+    for split, part in parts.items():
+        kept = [line for line in split_file.read_text().splitlines() if json.loads(line)["split"] == split]
+        part.write_text("\n".join(kept) + "\n")
+    options = ["--pairs", parts["train"], "--rated", rated, "--model", model, "--dev", parts["dev"]]
     out = tmp_path / "released"
     done = call(measure, *options, "--summaries", model_folder, "--release", out)
     assert done.returncode == 0, done.stderr
@@ -281,7 +319,12 @@ def test_measure_prints_all_figures_and_releases_the_model(
     assert expected <= figures.keys()
     released = code_model.load(out, saved_model.load(model_folder))
     assert sum(released.info.both) == pytest.approx(1)
-    assert released.info.both_fitted_on == "rated"
+    assert released.info.both_fitted_on == "rated, the dev split"
+    assert released.info.fits.slope == pytest.approx(right, rel=0.2)
+    assert released.info.fits.fitted_on != "nothing"
+    same = call(measure, *options[2:], "--pairs", parts["dev"], "--summaries", model_folder)
+    assert (same.returncode, same.stderr.count("\n")) == (2, 1)
+    assert "has repositories of --pairs" in same.stderr
     assert str(tmp_path.parent) in (trained / "model" / "code.json").read_text()
     assert not re.search(r'"/\w', (out / "code.json").read_text())
     assert 0 <= released.info.unsupported == figures["unsupported"] <= 1
@@ -311,11 +354,18 @@ def test_weights_are_fitted_to_what_agrees_with_people():
     random = np.random.default_rng(0)
     features, codes = random.normal(size=(200, 3)), [CodePair(f"code {i // 2}", "", None) for i in range(200)]
     ratings = features[:, 1] * 0.7 + features[:, 0] * 0.3
-    assert fit_both([(features, ratings)]).tolist() == pytest.approx([0.3, 0.7, 0])
+    assert fit_weights([(features, ratings)]).tolist() == pytest.approx([0.3, 0.7, 0])
     rated = RatedCode("x", codes, [""] * 200, ratings)
     by_code, both = cross_validated([rated], [features])[0]
     assert both > 0.99
     assert by_code == pytest.approx(np.corrcoef(features[:, 1], ratings)[0, 1], abs=0.05)
+    # Functions whose true summaries only `fits` tells pull the weight to it; the reference keeps its own.
+    true, wrong = random.normal(size=(2, 400, 2))
+    true[:, 1] += 3
+    pulled = fit_weights([(features, ratings)], [(true, wrong), (true, wrong)])
+    assert pulled.sum() == pytest.approx(1)
+    assert pulled[2] > 0.2
+    assert pulled[0] == pytest.approx(0.3, abs=0.1)
     noise = RatedCode("x", codes, [""] * 200, random.normal(size=200))
     assert max(map(abs, cross_validated([noise], [features])[0])) < 0.25
 
@@ -340,6 +390,6 @@ def test_each_fact_of_the_included_model_has_a_sentence_or_label_in_the_card():
         assert "_" not in name or name not in card, name  # no bare names of fields
         if isinstance(value, float):
             assert decimal(value) in card or f"{value:.0%}" in card or str(value) in card, name
-    before_release = {name: facts[name] for name in ("objective", "functions", "updates", "dev_criterion")}
+    before_release = {name: facts[name] for name in ("objective", "functions", "updates", "tokens")}
     assert make_card(before_release).count("|") == 3 * (2 + 4)
     assert "How good it is" not in make_card(before_release)
