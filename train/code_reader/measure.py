@@ -333,7 +333,7 @@ _OF_FUNCTIONS = {
 _OF_TRAINING = {
     "objective": "objective", "functions": "functions", "updates": "updates",
     "updates_before": "updates of the code reader that it started from",
-    "start_share": "share of other models in its weights", "starts": "these models (SHA-256)",
+    "start_share": "share of weights from other trainings", "starts": "their models (SHA-256)",
     "tokens": "tokens", "seconds": "seconds of training", "hardware": "hardware", "date": "date",
     "git_revision": "revision of simllm", "dev_criterion": "criterion on the dev split, higher is better",
 }  # fmt: skip
@@ -368,12 +368,14 @@ def make_card(facts: Mapping[str, Any], with_dev: bool = False) -> str:
             f"A statement with `fits` below {limit} counts as unsupported by the code: {_FALSE_ALARMS:.0%} "
             f"of the statements of true summaries, and {found:.0%} of those about other functions."
         )
-    training = [
-        [label, f"{value:,}" if isinstance(value := facts[name], int) else str(value)]
-        for name, label in _OF_TRAINING.items()
-        if name in facts
-    ]
+    training = [[label, _shown(facts[name])] for name, label in _OF_TRAINING.items() if name in facts]
     return "\n\n".join([*parts, "## How it was made", markdown_table(["", ""], training)]) + "\n"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def main() -> int:
