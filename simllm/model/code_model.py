@@ -144,7 +144,7 @@ def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
 
     InputError: a file is missing, damaged, or does not fit the encoder of summaries.
     """
-    info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
+    info = _read_info(folder)
     if info.summaries != summaries.hash:
         return None
     layers, head = _read_own(folder, info, summaries)
@@ -152,6 +152,10 @@ def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
     update_hash(digest, [folder / SINGLE_FILE])
     digest.update(json.dumps([asdict(info.fits), info.both]).encode())
     return _beside(summaries, layers, head, info, digest.hexdigest()[:12])
+
+
+def _read_info(folder: Path) -> CodeInfo:
+    return build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
 
 
 def _read_own(
@@ -188,7 +192,7 @@ def save_weights(folder: Path, weights: Mapping[str, Tensor], info: CodeInfo, ca
 
 def read_stored(folder: Path) -> tuple[CodeInfo, dict[str, Floats32]]:
     """Read the settings and all own weights, by the names that they are stored with."""
-    info = build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
+    info = _read_info(folder)
     stored = read_headers([folder / SINGLE_FILE])
     shapes = {name: weight.shape for name, weight in stored.items()}
     return info, read_weights(stored, shapes, str(folder / SINGLE_FILE))

@@ -325,6 +325,9 @@ def test_measure_prints_all_figures_and_releases_the_model(
     same = call(measure, *options[2:], "--pairs", parts["dev"], "--summaries", model_folder)
     assert (same.returncode, same.stderr.count("\n")) == (2, 1)
     assert "has repositories of --pairs" in same.stderr
+    shared = call(measure, "--pairs", parts["train"], "--rated", rated, "--dev", parts["dev"], "--shared")
+    assert (shared.returncode, shared.stderr.count("\n")) == (2, 1)
+    assert "--dev needs a model that reads code" in shared.stderr
     assert str(tmp_path.parent) in (trained / "model" / "code.json").read_text()
     assert not re.search(r'"/\w', (out / "code.json").read_text())
     assert 0 <= released.info.unsupported == figures["unsupported"] <= 1
