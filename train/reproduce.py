@@ -9,7 +9,7 @@ configs/code_repositories.tsv (for the code reader) and configs/unseen_repositor
 `--trees`, each at one revision. Repositories that exist there are not changed. `--teachers` is the folder
 with the two teachers (larger models whose embeddings the model learns to imitate), in the folders
 `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun
-the same command to resume: finished trainings are not repeated. All steps take an estimated eighteen hours on
+the same command to resume: finished trainings are not repeated. All steps take an estimated twenty hours on
 two cores.
 """
 
@@ -48,8 +48,9 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
 # seed.
-_MEANING, _MIXED, _ITEMS, _MIXED_2, _MIXED_3 = "meaning", "mixed", "items", "mixed-2", "mixed-3"
-_TRIPLETS, _AVERAGE, _LONGER, _HEAD = "triplets", "average", "longer", "head"
+_MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
+_MIXED_3, _MIXED_4 = "mixed-3", "mixed-4"
+_TRIPLETS, _AVERAGE, _LONGER, _NEAR, _HEAD = "triplets", "average", "longer", "near", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -120,7 +121,7 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
@@ -213,10 +214,10 @@ def remaining_commands(
         steps.append(["train.contrastive.comment_pairs", *comments, "--teachers", *teachers])
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.rounds, recipe.seeds, [])
+    steps += _contrastive_stages("", _WORDNET, teachers, recipe.rounds, recipe.seeds, [])
     without_words = ["hold_out_contrast=true"]
     # The control model is trained without the deciding words of the contrast set, and with one seed.
-    steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
+    steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers, recipe.rounds, 1, without_words)
     steps.append(_release_command(recipe))
     return [*steps, *_code_reader_commands(recipe, data, [*trees, *more_trees, *code_trees], unseen_trees)]
 
@@ -246,7 +247,7 @@ def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
 
 
 def _contrastive_stages(
-    suffix: str, wordnet: Path, teacher: str, rounds: int, seeds: int, overrides: list[str]
+    suffix: str, wordnet: Path, teachers: list[str], rounds: int, seeds: int, overrides: list[str]
 ) -> list[list[str]]:
     """Return the commands of all stages after distillation (terms: see `train.contrastive`).
 
@@ -255,15 +256,18 @@ def _contrastive_stages(
     2. The same again, with other data, which include meaning items.
 
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
-    the `teacher`. This stage has `rounds` rounds of `seeds` runs, whose weights are averaged.
+    the second teacher. This stage has `rounds` rounds of `seeds` runs, whose weights are averaged.
 
-    4. The encoder imitates the `teacher` on many more texts, beside triplets. It is mixed with its start.
+    4. The encoder imitates that teacher on many more texts, beside triplets. It is mixed with its start.
 
-    5. The meaning head alone is trained, from the weights of the head of the second stage.
+    5. The encoder learns how similar near texts are, from both teachers and its start. It is mixed with that.
+
+    6. The meaning head alone is trained, from the weights of the head of the second stage.
 
     `suffix` is that of the folders, and `wordnet` the file of text pairs from WordNet.
     """
     meaning, mixed, items, mixed_2 = (stage + suffix for stage in (_MEANING, _MIXED, _ITEMS, _MIXED_2))
+    teacher = teachers[1]
     train, more = "train.contrastive", [f"positives.3.source={wordnet}", *overrides]
     commands = [
         [
@@ -302,9 +306,13 @@ def _contrastive_stages(
     longer = _RUNS / (_LONGER + suffix)
     changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"out={longer}"]
     commands.append([train, "configs/longer.yaml", *more, *changed])
-    mixed_3 = _MIXED_3 + suffix
+    mixed_3, near, mixed_4 = (stage + suffix for stage in (_MIXED_3, _NEAR, _MIXED_4))
     commands.append(_mix(longer.name, mixed_3, [start], 0.5))
-    head = [f"model={_RUNS / mixed_3}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
+    start = _RUNS / mixed_3
+    imitated = f"imitation.teachers=[{teacher}, {start}, {teachers[0]}]"
+    commands.append([train, "configs/near.yaml", *more, imitated, f"model={start}", f"out={_RUNS / near}"])
+    commands.append(_mix(near, mixed_4, [start], 0.15))
+    head = [f"model={_RUNS / mixed_4}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
     return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
 
@@ -313,7 +321,7 @@ def _release_command(recipe: Recipe) -> list[str]:
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
-    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _HEAD))]
+    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _HEAD))]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]

@@ -33,7 +33,7 @@ def add_options(export: argparse.ArgumentParser) -> None:
     """Add the options of `simllm export` to its parser."""
     export.add_argument(
         "--code", action="store_true",
-        help="the encoder of code, whose embeddings are compared with those of summaries",
+        help="the encoder of code, with its comparison to embeddings of summaries",
     )  # fmt: skip
     export.add_argument(
         "--web", type=Path, metavar="FOLDER",
@@ -66,7 +66,7 @@ def run(options: Options) -> None:
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
     from simllm.model import code_model
-    from simllm.model.export import export_onnx
+    from simllm.model.export import export_code_onnx, export_onnx
     from simllm.model.saved_model import default_model, load
 
     model = load(options.model or default_model())
@@ -75,5 +75,6 @@ def run(options: Options) -> None:
         code = code_model.load(folder, model) if folder else None
         if code is None:
             raise InputError("--code: no model that reads code belongs to this model")
-        model = code.networks
-    export_onnx(model, options.output)
+        export_code_onnx(code, options.output)
+    else:
+        export_onnx(model, options.output)

@@ -267,9 +267,9 @@ def clean_ratings(rated: Ratings) -> Ratings:
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n rated pairs by a metric.
 
-    A metric for texts scores cleaned texts: lower-case ASCII without comment marks. A metric for code, or a
-    judge, scores the texts as they are. A `ColumnMetric` computes nothing; its scores are read from the file
-    of ratings.
+    A metric for texts scores cleaned texts: lower-case ASCII without comment marks. simllm divides texts into
+    sentences and then cleans them itself. A metric for code, or a judge, scores the texts as they are. A
+    `ColumnMetric` computes nothing; its scores are read from the file of ratings.
 
     Returns:
         (n,) scores. A metric for code, or a judge, may give NaN to a pair; all other scores are finite.
@@ -296,8 +296,8 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
             raise UnavailableError(f'some pairs of {rated.name} have no text under "code" or "source"')
         scores = metric.score(rated.examples()).values
     else:
-        cleaned = clean_ratings(rated)
-        scores = pair_scores(metric, cleaned.candidates, cleaned.references)
+        texts = rated if registry.divides_texts(metric.name) else clean_ratings(rated)
+        scores = pair_scores(metric, texts.candidates, texts.references)
     known = scores[~np.isnan(scores)] if registry.may_lack_scores(metric.name) else scores
     if not np.isfinite(known).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")

@@ -164,6 +164,11 @@ def uses_model(name: str) -> bool:
     return parse(name).kind in _LEARNED and not parse(name).argument
 
 
+def divides_texts(name: str) -> bool:
+    """Return whether a metric divides texts into sentences, whose ends cleaning would hide."""
+    return parse(name).kind in _LEARNED
+
+
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric by its name.
 

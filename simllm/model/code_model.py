@@ -1,7 +1,7 @@
 """The model that reads code: an encoder of code beside that of summaries, and a head that reads both.
 
 It belongs to one encoder of summaries, whose token embeddings it shares. The summaries are embedded by that
-encoder, which stays as it is.
+encoder, which stays as it is; a linear map takes these embeddings to those of code.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simllm.array_types import Floats32
+import numpy as np
+
+from simllm.array_types import Floats, Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
@@ -35,7 +38,7 @@ if TYPE_CHECKING:  # scoring needs no torch
 
 INFO = "code.json"
 CONTENT = "a model that reads code"  # of the folder, for its marker
-_SHARED, _HEAD = "embeddings.", "head."  # beginnings of the names of weights
+_SHARED, _HEAD, _MAP = "embeddings.", "head.", "summary_map."  # beginnings of the names of weights
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,12 @@ class CodeInfo:
 class CodeModel:
     """A model that reads code, loaded into memory; `hash` is 12 hex digits that identify it.
 
-    `networks` has the encoder of code and the head.
+    `networks` has the encoder of code and the head; `map_weights` has the `weight` (D, D) and the `bias` (D,)
+    of the map of summaries.
     """
 
     networks: SavedModel
+    map_weights: Mapping[str, Floats32]
     info: CodeInfo
     hash: str
 
@@ -81,7 +86,14 @@ class CodeModel:
     def parameters(self) -> int:
         """The number of its own parameters, without the embeddings that it shares."""
         own = [each for name, each in self.networks.weights.items() if not name.startswith(_SHARED)]
-        return sum(each.size for each in (*own, *(self.networks.head_weights or {}).values()))
+        others = (*self.map_weights.values(), *(self.networks.head_weights or {}).values())
+        return sum(each.size for each in (*own, *others))
+
+    def map_summaries(self, embeddings: Floats32) -> Floats:
+        """Map the (n, D) embeddings of summaries to the embeddings that code is compared with."""
+        # In double precision, so that a row does not depend on the number of rows.
+        weight, bias = (self.map_weights[name].astype(np.float64) for name in ("weight", "bias"))
+        return embeddings.astype(np.float64) @ weight.T + bias
 
     @property
     def encoder(self) -> Encoder:
@@ -94,41 +106,62 @@ class CodeModel:
         assert self.networks.head
         return self.networks.head
 
+    @cached_property
+    def summary_map(self) -> nn.Linear:
+        """The map of summaries as a network of torch."""
+        import torch
+        from torch import nn
 
-def _beside(
-    summaries: SavedModel, layers: dict[str, Floats32], head: dict[str, Floats32], info: CodeInfo, hash: str
-) -> CodeModel:
+        network = nn.Linear(*self.map_weights["weight"].shape[::-1])
+        network.load_state_dict({name: torch.tensor(weight) for name, weight in self.map_weights.items()})
+        return network
+
+    @property
+    def own_parts(self) -> nn.ModuleDict:
+        """The parts that are stored: all but the embeddings of tokens and positions, which are shared."""
+        from torch import nn
+
+        layers = {"relative_bias": self.encoder.relative_bias, "layers": self.encoder.layers}
+        return nn.ModuleDict({**layers, "head": self.head, "summary_map": self.summary_map})
+
+
+@dataclass(frozen=True)
+class _OwnWeights:
+    """The weights that are not shared, by their names in each part."""
+
+    layers: dict[str, Floats32]
+    head: dict[str, Floats32]
+    summary_map: dict[str, Floats32]
+
+
+def _beside(summaries: SavedModel, own: _OwnWeights, info: CodeInfo, hash: str) -> CodeModel:
     """Make a model from its own weights and the embeddings of tokens and positions, which are shared."""
     shared = {name: weight for name, weight in summaries.weights.items() if name.startswith(_SHARED)}
     settings = replace(summaries.info, meaning=info.fits)
-    networks = replace(summaries, weights=shared | layers, info=settings, head_weights=head)
-    return CodeModel(networks, info, hash)
+    networks = replace(summaries, weights=shared | own.layers, info=settings, head_weights=own.head)
+    return CodeModel(networks, own.summary_map, info, hash)
 
 
 def start(summaries: SavedModel, info: CodeInfo, earlier: Path | None = None) -> CodeModel:
     """Make a model to train: the layers of the encoder of summaries and a random head, or an earlier model.
 
-    The earlier model may belong to another encoder of summaries. InputError if its shapes differ.
+    The map of summaries changes nothing at the start. The earlier model may belong to another encoder of
+    summaries. InputError if its shapes differ.
     """
     from simllm.model.network import MeaningHead
 
     if earlier:
-        layers, head = _read_own(earlier, info, summaries)
+        own = _read_own(earlier, info, summaries)
     else:
-        own = summaries.weights.items()
-        layers = {name: weight.copy() for name, weight in own if not name.startswith(_SHARED)}
+        weights, width = summaries.weights.items(), summaries.config.hidden_size
+        layers = {name: weight.copy() for name, weight in weights if not name.startswith(_SHARED)}
         state = MeaningHead(info.fits.head, summaries.config).state_dict()
         head = {name: weight.numpy() for name, weight in state.items()}
-    model = _beside(summaries, layers, head, info, "")
+        unchanged = {"weight": np.eye(width, dtype=np.float32), "bias": np.zeros(width, np.float32)}
+        own = _OwnWeights(layers, head, unchanged)
+    model = _beside(summaries, own, info, "")
     model.encoder.embeddings.requires_grad_(False)
     return model
-
-
-def own_parts(encoder: Encoder, head: MeaningHead) -> nn.ModuleDict:
-    """Return the parts that are stored: all but the embeddings of tokens and positions, which are shared."""
-    from torch import nn
-
-    return nn.ModuleDict({"relative_bias": encoder.relative_bias, "layers": encoder.layers, "head": head})
 
 
 def packaged() -> Path | None:
@@ -147,34 +180,36 @@ def load(folder: Path, summaries: SavedModel) -> CodeModel | None:
     info = _read_info(folder)
     if info.summaries != summaries.hash:
         return None
-    layers, head = _read_own(folder, info, summaries)
+    own = _read_own(folder, info, summaries)
     digest = hashlib.sha256()
     update_hash(digest, [folder / SINGLE_FILE])
     digest.update(json.dumps([asdict(info.fits), info.both]).encode())
-    return _beside(summaries, layers, head, info, digest.hexdigest()[:12])
+    return _beside(summaries, own, info, digest.hexdigest()[:12])
 
 
 def _read_info(folder: Path) -> CodeInfo:
     return build(CodeInfo, read_json(folder / INFO), str(folder / INFO))
 
 
-def _read_own(
-    folder: Path, info: CodeInfo, summaries: SavedModel
-) -> tuple[dict[str, Floats32], dict[str, Floats32]]:
-    """Read the weights of the layers and of the head."""
-    config, file = summaries.config, folder / SINGLE_FILE
+def _read_own(folder: Path, info: CodeInfo, summaries: SavedModel) -> _OwnWeights:
+    config, file, width = summaries.config, folder / SINGLE_FILE, summaries.config.hidden_size
     layers = {n: shape for n, shape in config.weight_shapes.items() if not n.startswith(_SHARED)}
     head = {f"{_HEAD}{n}": shape for n, shape in info.fits.head.weight_shapes(config).items()}
-    weights = read_weights(read_headers([file]), layers | head, str(file))
-    return (
+    summary_map = {f"{_MAP}weight": (width, width), f"{_MAP}bias": (width,)}
+    weights = read_weights(read_headers([file]), layers | head | summary_map, str(file))
+    return _OwnWeights(
         {name: weights[name] for name in layers},
         {name.removeprefix(_HEAD): weights[name] for name in head},
+        {name.removeprefix(_MAP): weights[name] for name in summary_map},
     )
 
 
-def save(folder: Path, encoder: Encoder, head: MeaningHead, info: CodeInfo, card: str) -> None:
-    """Save a model in float16; an interruption leaves the old folder or the new one, never a mixture."""
-    save_weights(folder, own_parts(encoder, head).state_dict(), info, card)
+def save(folder: Path, model: CodeModel, info: CodeInfo, card: str) -> None:
+    """Save a model in float16; an interruption leaves the old folder or the new one, never a mixture.
+
+    `info` replaces that of the model.
+    """
+    save_weights(folder, model.own_parts.state_dict(), info, card)
 
 
 def save_weights(folder: Path, weights: Mapping[str, Tensor], info: CodeInfo, card: str) -> None:

@@ -20,12 +20,15 @@ from simllm.model.saved_model import BLOCK, TOKENIZER, SavedModel, are_blocks, t
 with require_onnx_extra():
     import torch
     from torch import Tensor, nn
+    from torch.nn import functional as F
 
     from simllm.model.network import get_pooling, of_last_layer
     from simllm.model.torch_engine import matmul_attention
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+    from simllm.model.code_model import CodeModel
 
 _OPSET = 20
 
@@ -43,16 +46,45 @@ class PooledEncoder(nn.Module):
         return self.pool(self.encoder(input_ids, mask, matmul_attention), mask)
 
 
+class CodeCosine(nn.Module):
+    """Network that embeds code, and compares it with summaries that are embedded already."""
+
+    def __init__(self, model: CodeModel) -> None:
+        super().__init__()
+        self.encoder, self.summary_map = PooledEncoder(model.networks), model.summary_map
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, summary_embedding: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the (B, D) embeddings of code, and their (B,) cosines with the summaries."""
+        code = self.encoder(input_ids, attention_mask)
+        return code, F.cosine_similarity(code, self.summary_map(summary_embedding))
+
+
+_IDS = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
+_SIZES = ("batch", "length")
+_INPUTS = {"input_ids": (_IDS, _SIZES), "attention_mask": ((_IDS != 1).long(), _SIZES)}  # examples
+_OUTPUTS = ["sentence_embedding"]
+
+
 def export_onnx(model: SavedModel, file: Path) -> None:
     """Write the encoder and its pooling as an ONNX file, which replaces an existing file when it is complete.
 
     The inputs are `input_ids` and `attention_mask`, (B, L) int64 for any B and L. The output is
     `sentence_embedding`, (B, D) float32.
     """
-    ids = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
-    sizes = ("batch", "length")
-    inputs = {"input_ids": (ids, sizes), "attention_mask": ((ids != 1).long(), sizes)}
-    output_file.write(file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString())
+    output_file.write(file, to_onnx(PooledEncoder(model), _INPUTS, _OUTPUTS).SerializeToString())
+
+
+def export_code_onnx(model: CodeModel, file: Path) -> None:
+    """Write the encoder of code as `export_onnx` does, with the comparison to summaries.
+
+    A third input, `summary_embedding` (B, D), has the embeddings of B summaries by the encoder of summaries.
+    A second output, `cosine` (B,), compares each with its code.
+    """
+    summaries = torch.ones(2, model.networks.config.hidden_size), ("batch",)
+    inputs = {**_INPUTS, "summary_embedding": summaries}
+    output_file.write(file, to_onnx(CodeCosine(model), inputs, [*_OUTPUTS, "cosine"]).SerializeToString())
 
 
 def to_onnx(

@@ -277,7 +277,7 @@ class CodeReader:
             rows = {ids: row for ids, (row, _) in read.items()}
             embeddings.append(np.stack([mean_of_windows(rows, windows) for windows in texts.inputs]))
             vectors.append([[read[ids][1] for ids in windows] for windows in texts.inputs])
-        cosines = cosine(*embeddings)
+        cosines = cosine(embeddings[0], self.model.map_summaries(embeddings[1]))
         return cosines, embedding.run_head(self.engine, vectors[0], vectors[1], cosines)[:, 0]
 
     def _reduce(self, encoded: EncodedTexts) -> Iterable[tuple[Floats32, TokenVectors]]:

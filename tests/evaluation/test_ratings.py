@@ -4,9 +4,11 @@ import json
 import numpy as np
 import pytest
 
-from simllm import InputError
+from simllm import InputError, SimLLM
 from simllm.evaluation import ratings
+from simllm.evaluation.correlation import score_rated_pairs
 from simllm.io.tables import escape_latex
+from simllm.metrics import registry
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 OTHER = {**GOOD, "rating": 3}
@@ -196,4 +198,23 @@ def test_ratings_in_another_order_have_the_same_mean(tmp_path):
 def test_names_are_escaped_for_latex():
     assert escape_latex("a_b\n\nc $\\frac$ <x|y>") == (
         r"a\_b c \$\textbackslash{}frac\$ \textless{}x\textbar{}y\textgreater{}"
+    )
+
+
+def test_the_learned_metric_gets_texts_whose_sentences_it_can_find(model_folder, tmp_path):
+    """In cleaned texts, the "." of `this.done()` stands alone, as that between two sentences does."""
+    pairs = [
+        ("Waits until this.done() is true.", "Polls this.done().", 3),
+        ("Opens the file. Reads it.", "Reads a file.", 2),
+        ("Sorts a.b by name", "Removes x.y.z", 1),
+    ]
+    file = tmp_path / "rated.jsonl"
+    keys = ("reference", "candidate", "rating")
+    file.write_text("".join(json.dumps(dict(zip(keys, pair, strict=True))) + "\n" for pair in pairs))
+    learned = SimLLM(model_folder)
+    references, candidates, _ = zip(*pairs, strict=True)
+    scores = score_rated_pairs(registry.model_metric("simllm", learned), ratings.load(file))
+    assert scores == pytest.approx(learned.score(candidates, references).values)
+    assert scores[[0, 2]] == pytest.approx(
+        SimLLM(model_folder, long="whole").score(candidates, references).values[[0, 2]]
     )

@@ -27,7 +27,7 @@ from train.release.measure import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config import load
 
-STAGES = ("distill", "meaning", "items", "triplets", "longer", "head", "measure")
+STAGES = ("distill", "meaning", "items", "triplets", "longer", "near", "head", "measure")
 
 
 def git(folder, *arguments):
@@ -116,13 +116,13 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, *rounds, longer, head = runs[:8]
-    controls = runs[8:]
+    second, items, *rounds, longer, near, head = runs[:9]
+    controls = runs[9:]
     triplets, triplets_2, *round_2 = rounds
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 2, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 8 + [True] * 6
-    assert [run for run in runs if run.head_only] == [head, controls[5]]
-    assert [run for run in runs if run.imitation] == [*rounds, longer, *controls[2:5]]
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 9 + [True] * 7
+    assert [run for run in runs if run.head_only] == [head, controls[6]]
+    assert [run for run in runs if run.imitation] == [*rounds, longer, near, *controls[2:6]]
     assert {run.imitation.teachers for run in (*rounds, longer)} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
@@ -138,13 +138,16 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert [(run.triplet_weight, run.overlap.weight) for run in rounds] == [(2, 4), (2, 4), (3, 8), (3, 8)]
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
-    assert [mixed[run.model] for run in (head, controls[5])] == [longer.out, controls[4].out]
+    assert [mixed[run.model] for run in (near, controls[5])] == [longer.out, controls[4].out]
+    assert [mixed[run.model] for run in (head, controls[6])] == [near.out, controls[5].out]
+    for run in (near, controls[5]):
+        assert run.imitation.teachers == (distilled.teachers[1], run.model, distilled.teachers[0])
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
-    assert [head.meaning.start, controls[5].meaning.start] == [triplets.model, controls[2].model]
+    assert [head.meaning.start, controls[6].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
-    trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, head))]
+    trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, near, head))]
     assert release[1 : len(trained) + 1] == trained
-    assert controls[5].out in release
+    assert controls[6].out in release
     *_, collected, unseen_pairs, reader, measured = steps
     assert [step[0] for step in (collected, unseen_pairs)] == ["train.code_reader.pairs"] * 2
     assert collected[1:4] == [str(tmp_path / name) for name in _TREES[:3]]
@@ -309,6 +312,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         "distill",
         "mixed",
         "mixed-3",
+        "mixed-4",
         "triplets-round3-seed2",
         "average-round2",
         "items-control",

@@ -51,7 +51,7 @@ def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
             "dev_criterion": round(-criterion, 4),
         }
         info = replace(task.code.info, fits=task.calibrated, provenance=facts)
-        code_model.save(folder, task.encoder, task.head, info, make_card(facts))
+        code_model.save(folder, task.code, info, make_card(facts))
 
     inputs = [task.summaries.hash, task.summaries.tokenizer.hash, sha256_of(Path(config.pairs))]
     if config.start:

@@ -65,10 +65,11 @@ _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as u
 
 @dataclass(frozen=True)
 class Function:
-    """A function with its cleaned summary; `variant` is "" if there is none."""
+    """A function with its cleaned summary, and as it was `written`; `variant` is "" if there is none."""
 
     code: str
     summary: str
+    written: str
     language: str
     repository: str
     path: str
@@ -82,12 +83,16 @@ def read_functions(file: Path, split: str | None) -> Iterator[Function]:
         if split is None or row.get("split") == split:
             texts = [reading.text_under(row, name, where) for name in ("code", "summary", "language")]
             place = [str(row.get(name, "")) for name in ("repository", "path", "function", "variant")]
-            yield Function(texts[0], clean(texts[1]), texts[2], *place)
+            yield Function(texts[0], clean(texts[1]), *texts[1:], *place)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A function with wrong summaries; "" if there is none."""
+    """A function with wrong summaries; "" if there is none.
+
+    The summaries are single sentences that are cleaned already, where "this.done()" is "this . done ( )".
+    They are scored by a reader that does not divide them.
+    """
 
     function: Function
     sibling: str
@@ -202,7 +207,7 @@ def find_unsupported(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, f
         pairs = [
             CodePair(function.code, text, function.language)
             for function, other in zip(functions, functions[shift:] + functions[:shift], strict=True)
-            for text in divide(other.summary).texts
+            for text in divide(other.written).texts
         ]
         found = reader.score(pairs).fits
         if found is None:
@@ -436,16 +441,17 @@ def _measure(
         fitted_on = ", ".join([*(one.name for one in sets), *(["the dev split"] if dev else [])])
         info = replace(code.info, both=tuple(weights.tolist()), both_fitted_on=fitted_on)
         metric.code_reader = _reader(metric, replace(code, info=info))
-    figures |= aucs(score_trials(metric.code_reader, unseen))
-    figures |= find_unsupported(metric.code_reader, unseen)
-    figures |= measure_changes_of_code(metric.code_reader, unseen)
+    whole = _reader(metric, metric.code_reader.model, divides=False)
+    figures |= aucs(score_trials(whole, unseen))
+    figures |= find_unsupported(whole, unseen)
+    figures |= measure_changes_of_code(whole, unseen)
     figures = {name: round(value, 4) for name, value in figures.items()}
     print(json.dumps(figures, indent=1))
     print(f"weights of reference, cosine and fits: {weights.tolist()}")
     if release and (code := metric.code_reader.model):
         facts = shorten_paths({**code.info.provenance, **figures})
         info = replace(code.info, provenance=facts, unsupported=figures["unsupported"])
-        code_model.save(release, code.encoder, code.head, info, make_card(facts, with_dev=bool(dev)))
+        code_model.save(release, code, info, make_card(facts, with_dev=bool(dev)))
         write_golden_scores(release, summaries)
 
 
@@ -455,7 +461,7 @@ def fit_to_functions(
     """Calibrate `fits` on trials; also return cosines and calibrated `fits` as `fit_weights` takes them."""
     uncalibrated = replace(code.info.fits, slope=1.0, intercept=0.0)
     raw = replace(code, info=replace(code.info, fits=uncalibrated))
-    scored = score_trials(_reader(metric, raw), trials)
+    scored = score_trials(_reader(metric, raw, divides=False), trials)
     fits = calibrate(scored, uncalibrated)
 
     def features(side: FitScores) -> Floats:
@@ -465,8 +471,8 @@ def fit_to_functions(
     return replace(code, info=replace(code.info, fits=fits)), found
 
 
-def _reader(metric: SimLLM, code: CodeModel | None) -> CodeReader:
-    return CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
+def _reader(metric: SimLLM, code: CodeModel | None, divides: bool = True) -> CodeReader:
+    return CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code, divides=divides)
 
 
 def write_golden_scores(folder: Path, summaries: Path | None) -> None:

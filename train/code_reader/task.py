@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -107,22 +107,25 @@ class CodeBatch:
     """B tokenized functions.
 
     `summaries` has their B summaries, and then C changed summaries. `changed` is (B,): the index of a
-    function's changed summary in `summaries`, or -1; `siblings` is (B,): the index of another function, if
-    possible of the same source file.
+    function's changed summary in `summaries`, or -1; `siblings` has the indices of other functions of the
+    same source file for each function, or without any that of the next function.
     """
 
     rows: list[Row]
     summaries: list[list[int]]
     changed: list[int]
-    siblings: list[int]
+    siblings: list[list[int]]
 
 
-def sibling(drawn: Sequence[measure.Function], i: int) -> int:
-    """Return the index of the next function; of the one before it if only that is of the same source file."""
-    before, own, after = (drawn[j % len(drawn)] for j in (i - 1, i, i + 1))
-    place = own.repository, own.path
-    is_last = (after.repository, after.path) != place == (before.repository, before.path)
-    return (i - 1 if is_last else i + 1) % len(drawn)
+def siblings(drawn: Sequence[measure.Function], i: int) -> list[int]:
+    """Return the indices of the functions of the same source file with other names; without any, the next."""
+    own = drawn[i]
+    found = [
+        j
+        for j, other in enumerate(drawn)
+        if (other.repository, other.path) == (own.repository, own.path) and other.name != own.name
+    ]
+    return found or [(i + 1) % len(drawn)]
 
 
 class CodeReaderTask:
@@ -147,6 +150,7 @@ class CodeReaderTask:
         # Scale and bias of the cosines in the second loss.
         self.absolute = nn.ParameterList([torch.tensor([10.0, -6.0])])
         parts = {"encoder": self.encoder, "head": self.head, "absolute": self.absolute}
+        parts["summary_map"] = self.code.summary_map
         self.model: nn.Module = nn.ModuleDict(parts).to(world.device)
         frozen = self.summaries.encoder.to(world.device).requires_grad_(False)
         self.engine = TorchEngine(frozen, "fast" if config.precision == "bf16" else "exact")
@@ -195,7 +199,7 @@ class CodeReaderTask:
             Row(code, variant if text and random.random() < config.variants else None)
             for code, variant, text in zip(ids[: len(drawn)], ids[len(drawn) :], variants, strict=True)
         ]
-        return CodeBatch(rows, encoded, changed, [sibling(drawn, i) for i in range(len(drawn))])
+        return CodeBatch(rows, encoded, changed, [siblings(drawn, i) for i in range(len(drawn))])
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return the parts of the loss of one update that this process computes, one for each chunk."""
@@ -241,7 +245,7 @@ class CodeReaderTask:
         code = F.normalize(embeddings, dim=1)
         texts = F.normalize(summaries[2], dim=1)
         targets = torch.tensor([*chosen, *with_variant], device=device)
-        cosines = code @ texts.T
+        cosines = code @ F.normalize(self.code.summary_map(summaries[2]), dim=1).T
         own = F.one_hot(targets, len(texts)).bool()
         # Different functions may do the same; a changed summary is always wrong for its own function.
         alike = (texts[targets] @ texts.T > config.alike) & ~own
@@ -269,7 +273,7 @@ class CodeReaderTask:
         states: Tensor,
         mask: Tensor,
     ) -> Tensor:
-        """Compute the loss of the head for F functions: own, sibling's and changed summaries.
+        """Compute the loss of the head for F functions: own, siblings' and changed summaries.
 
         `functions` has their indices, `alike` is (F, N); states and mask belong to their codes. Right and
         wrong summaries count alike.
@@ -279,12 +283,15 @@ class CodeReaderTask:
         labels: list[float] = []
         weights: list[float] = []
         for row, function in enumerate(functions):
-            wrong = [i for i in (batch.siblings[function], batch.changed[function]) if i >= 0]
-            wrong = [i for i in wrong if not alike[row, i]]
-            rows += [row] * (1 + len(wrong))
-            texts += [function, *wrong]
-            labels += [1.0] + [0.0] * len(wrong)
-            weights += [1.0] + [1 / max(1, len(wrong))] * len(wrong)
+            near = [i for i in batch.siblings[function] if not alike[row, i]]
+            changed = [batch.changed[function]] if batch.changed[function] >= 0 else []
+            rows += [row] * (1 + len(near) + len(changed))
+            texts += [function, *near, *changed]
+            labels += [1.0] + [0.0] * len(near + changed)
+            weights.append(1.0)
+            kinds = bool(near) + bool(changed)  # which count alike
+            for wrong in (near, changed):
+                weights += [1 / (kinds * len(wrong))] * len(wrong) if wrong else []
         all_states, all_masks, _ = summaries
         longest = int(all_masks[texts].sum(1).max())
         with autocast(self.world.device, self.config.precision):
@@ -294,16 +301,19 @@ class CodeReaderTask:
         truth, weight = (torch.tensor(values, device=logits.device) for values in (labels, weights))
         return F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum") / 2
 
-    def reader(self) -> CodeReader:
+    def reader(self, divides: bool = True) -> CodeReader:
         """Return the scorer with the present weights."""
-        return CodeReader(self.summaries, self.engine, self.summaries.info.pooling, code=self.code)
+        state = self.code.summary_map.state_dict().items()
+        code = replace(self.code, map_weights={name: weight.cpu().numpy() for name, weight in state})
+        pooling = self.summaries.info.pooling
+        return CodeReader(self.summaries, self.engine, pooling, code=code, divides=divides)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Return the criterion (lower is better): the negative mean of the figures on dev data."""
-        reader = self.reader()
-        scored = measure.score_trials(reader, self.dev)
+        scored = measure.score_trials(self.reader(divides=False), self.dev)
         figures = measure.aucs(scored)
         self.calibrated = measure.calibrate(scored, self.code.info.fits)
+        reader = self.reader()
         for rated in self.rated:
             scores = reader.score([CodePair(*row) for row in rated.pairs])
             figures[f"spearman_{rated.name}"] = float(spearmanr(scores.values, rated.ratings).statistic)

@@ -15,13 +15,16 @@ from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.model import code_model, saved_model
 from simllm.scoring.code import CodePair, CodeReader
+from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, log
 from train.code_reader import measure, pairs
 from train.code_reader.measure import RatedCode, cross_validated, fit_weights, make_card
-from train.code_reader.task import Functions, sibling
+from train.code_reader.task import CodeReaderConfig, CodeReaderTask, Functions, siblings
 from train.release import mix_weights
 from train.release.card import decimal
+from train.runtime.config import load
+from train.runtime.distributed import World
 
 COMMAND = "train.code_reader"
 NOUNS = "user file list node page token server account order message image event".split()
@@ -148,9 +151,19 @@ def test_functions_of_one_file_are_drawn_together(split_file):
     runs = [list(group) for _, group in itertools.groupby(drawn, key=lambda one: (one.repository, one.path))]
     assert {len({one.code for one in group}) for group in runs} == {3}
     for index, function in enumerate(drawn):
-        other = drawn[sibling(drawn, index)]
-        assert other.code != function.code
-        assert (other.repository, other.path) == (function.repository, function.path)
+        others = [drawn[i] for i in siblings(drawn, index)]
+        assert others
+        for other in others:
+            assert other.name != function.name
+            assert (other.repository, other.path) == (function.repository, function.path)
+
+
+def test_siblings_have_the_same_file_and_another_name():
+    def function(path, name):
+        return measure.Function("", "", "", "java", "r", path, name, "")
+
+    drawn = [function("A", "add"), function("A", "add"), function("A", "open"), function("B", "add")]
+    assert [siblings(drawn, i) for i in range(4)] == [[2], [2], [0, 1], [0]]
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +207,11 @@ def test_training_learns_resumes_and_leaves_the_summaries_alone(
     assert weights(stopped / "model") == weights(trained / "model")
 
 
-def reader(folder, model_folder, **options):
+def reader(folder, model_folder, divides=True, **options):
     metric = SimLLM(model_folder, **options)
     code = code_model.load(folder, metric.model)
-    return CodeReader(metric.model, metric.engine, metric.code_reader.pooling, code=code)
+    pooling = metric.code_reader.pooling
+    return CodeReader(metric.model, metric.engine, pooling, code=code, divides=divides)
 
 
 @pytest.mark.slow
@@ -223,6 +237,46 @@ def test_fits_of_a_long_summary_is_that_of_its_worst_clause(trained, model_folde
     both = read.score([CodePair(code, " ".join(texts), "java")])
     assert both.fits[0] == pytest.approx(min(one.fits[0] for one in each), abs=1e-5)
     assert read.score([CodePair(code, "", "java")]).fits.tolist() == [0]
+
+
+@pytest.mark.slow
+def test_a_sentence_that_is_cleaned_already_is_scored_whole(trained, model_folder):
+    """As in the measurement; in a cleaned text, the "." of `this.done()` looks like the end of a sentence."""
+    code, text = "boolean poll() { return this.done(); }", "Waits until this.done() is true"
+    written, cleaned = (CodePair(code, each, "java") for each in (text, clean(text)))
+    as_written = reader(trained / "model", model_folder).score([written])
+    whole = reader(trained / "model", model_folder, divides=False).score([cleaned])
+    assert as_written.values == pytest.approx(whole.values, abs=1e-6)
+    assert as_written.fits == pytest.approx(whole.fits, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_the_map_of_summaries_begins_as_identity_and_is_learned(trained, model_folder):
+    summaries = saved_model.load(model_folder)
+    code = code_model.load(trained / "model", summaries)
+    begun = code_model.start(summaries, code.info)
+    rows = np.random.default_rng(1).normal(size=(3, summaries.config.hidden_size)).astype(np.float32)
+    assert (begun.map_summaries(rows) == rows).all()
+    mapped = code.map_summaries(rows)
+    assert not np.allclose(mapped, rows, atol=1e-4)
+    with torch.no_grad():
+        assert np.allclose(code.summary_map(torch.tensor(rows)).numpy(), mapped, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_an_evaluation_uses_the_present_weights(split_file, model_folder, rows, tmp_path):
+    """The weights that a training changes are those that its reader scores with, and that are stored."""
+    path, *overrides = settings(tmp_path / "run", split_file, model_folder)
+    task = CodeReaderTask(load(CodeReaderConfig, path, overrides), World())
+    with torch.no_grad():
+        for part in (task.encoder.layers[0].up, task.code.summary_map, task.head.hidden):
+            part.weight += 0.1 * torch.randn_like(part.weight)
+    code_model.save(tmp_path / "model", task.code, task.code.info, "# A card\n")
+    scored = [CodePair(row["code"], row["summary"], row["language"]) for row in rows[:10]]
+    stored = reader(tmp_path / "model", model_folder).score(scored)
+    now = task.reader().score(scored)
+    assert now.cosines == pytest.approx(stored.cosines, abs=0.01)
+    assert now.fits == pytest.approx(stored.fits, abs=0.02)
 
 
 @pytest.mark.slow
