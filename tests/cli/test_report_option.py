@@ -9,7 +9,7 @@ from tests.analysis.score_report.reports import data_of
 from tests.command import run
 
 PAIRS = [
-    {"key": "a", "candidate": "opens the file", "reference": "closes the file", "language": "c", "stars": 5},
+    {"key": "a", "candidate": "opens the log file", "reference": "closes the log file", "language": "c", "stars": 5},
     {
         "key": "b",
         "candidate": "adds two lists",
@@ -45,7 +45,7 @@ def test_score_writes_the_same_table_and_a_report(folder):
     assert [pair["id"] for pair in data["pairs"]] == ["a", "b", "c"]
     assert [pair["changed"] for pair in data["pairs"]] == [[True], [False], [False]]
     assert data["fields"] == ["language", "stars", "words in the reference"]
-    assert data["pairs"][2]["groups"] == ["go", "900", "3"]
+    assert data["pairs"][2]["groups"] == ["go", "900", "3 to 4"]
     assert data["pairs"][0]["changedBy"] == [["opens", "closes"]]
     assert "In 1 pair (33%), the texts are similar, but the meaning may have changed." in page
     assert "In 1 pair (33%), a text is empty after cleaning." in page
@@ -87,8 +87,8 @@ def test_compare_shows_each_pair_by_all_systems(folder):
     page = (folder / "out.html").read_text()
     first = data_of(page)["pairs"][0]
     assert data_of(page)["systems"] == ["a", "b"]
-    assert first["candidates"] == ["opens the file", "closes a file"]
-    assert first["reference"] == "closes the file / closes the file"
+    assert first["candidates"] == ["opens the log file", "closes a file"]
+    assert first["reference"] == "closes the log file / closes the log file"
     assert "b has the highest mean score" in page
     assert "changedBy" not in first  # two references were joined
     assert "people would rate" not in page  # two references have no scale

@@ -133,7 +133,9 @@ def test_recipe_of_near_texts_differs_from_that_of_many_texts():
         load(ContrastiveConfig, ROOT / "configs" / f"{name}.yaml", []) for name in ("near", "longer")
     )
     assert (near.imitation.texts, near.positives) == (longer.imitation.texts, longer.positives)
-    assert near.imitation.teachers == (*longer.imitation.teachers, near.model)
+    first, second, third = near.imitation.teachers
+    assert ((first,), second) == (longer.imitation.teachers, near.model)
+    assert third == "teachers/all-mpnet-base-v2"
     assert near.imitation.neighbours
     assert not longer.imitation.neighbours
 
