@@ -144,9 +144,9 @@ def test_explanations_equal_those_of_python(page, metric, pair):
 
 @needs_browser
 def test_typed_texts_are_scored_and_explained(page, metric):
-    page.fill("#candidate", "opens the file")
-    page.fill("#reference", "closes the file")
-    score = metric.score(["opens the file"], ["closes the file"]).values[0]
+    page.fill("#candidate", "opens the log file")
+    page.fill("#reference", "closes the log file")
+    score = metric.score(["opens the log file"], ["closes the log file"]).values[0]
     page.wait_for_function(
         "score => Math.abs(document.getElementById('score').textContent - score) < .0005", arg=float(score)
     )
@@ -219,8 +219,8 @@ def test_the_page_has_no_serious_fault_of_accessibility(shown, scheme, width):
     page = shown.page
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})
-    page.fill("#candidate", "opens the file")
-    page.fill("#reference", "closes the file")
+    page.fill("#candidate", "opens the log file")
+    page.fill("#reference", "closes the log file")
     page.wait_for_selector(".changing")
     page.locator("details").evaluate("details => { details.open = true; }")
     assert shown.faults() == []
@@ -230,8 +230,8 @@ def test_the_page_has_no_serious_fault_of_accessibility(shown, scheme, width):
 @needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_print_is_dark_on_white_with_coloured_words(page, scheme):
-    page.fill("#candidate", "opens the file")
-    page.fill("#reference", "closes the file")
+    page.fill("#candidate", "opens the log file")
+    page.fill("#reference", "closes the log file")
     page.wait_for_selector(".changing")
     page.emulate_media(media="print", color_scheme=scheme)
     body, word = (
