@@ -9,7 +9,13 @@ from tests.analysis.score_report.reports import data_of
 from tests.command import run
 
 PAIRS = [
-    {"key": "a", "candidate": "opens the log file", "reference": "closes the log file", "language": "c", "stars": 5},
+    {
+        "key": "a",
+        "candidate": "opens the log file",
+        "reference": "closes the log file",
+        "language": "c",
+        "stars": 5,
+    },
     {
         "key": "b",
         "candidate": "adds two lists",
