@@ -16,9 +16,27 @@ from simllm.model.torch_engine import Rows, fast_attention, short_softmax
 from tests.conftest import ROOT
 
 
+@pytest.mark.parametrize(
+    ("name", "amx", "avx512", "fast"),
+    [
+        ("Intel Xeon", True, True, True),
+        ("Intel Xeon", False, True, False),
+        ("AMD EPYC", False, True, True),
+        ("AMD EPYC", False, False, False),
+    ],
+)
+def test_bfloat16_is_fast_only_where_its_instructions_are(monkeypatch, name, amx, avx512, fast):
+    monkeypatch.setattr(torch_engine, "can_pack", lambda _: True)
+    monkeypatch.setattr(torch_engine.platform, "machine", lambda: "x86_64")
+    facts = {"cpu_name": name, "amx_bf16": amx}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: facts, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
+    assert torch_engine.has_fast_bfloat16.__wrapped__("cpu") == fast
+
+
 def test_scores_of_all_modes_agree(comments):
     if not torch_engine.has_fast_bfloat16("cpu"):
-        pytest.skip("this processor has no instructions for bfloat16")
+        pytest.skip("this processor has no fast instructions for bfloat16")
     plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
     candidates, references = comments[:60], comments[1:61]
     expected = plain.score(candidates, references).values

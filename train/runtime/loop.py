@@ -15,6 +15,7 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.model.network import Encoder
+from simllm.model.torch_engine import has_fast_bfloat16
 from train.runtime import distributed
 from train.runtime.batching import combined_seed, stop_prefetching
 from train.runtime.checkpoint import Progress, TrainingState
@@ -155,6 +156,8 @@ def train(
         raise InputError(f"{states}: the processes find different states there; they must share `out`")
     if progress.update and world.is_first:
         print(f"resuming after update {progress.update}", file=sys.stderr)
+    if world.is_first and config.precision == "bf16" and not has_fast_bfloat16(world.device.type):
+        print("note: this processor is faster in float32: precision=fp32", file=sys.stderr)
     peak = peak_flops(world.device, config.precision) * world.size
     report = ProgressReport(config, progress.update, silent=not world.is_first)
     logged = (progress.tokens, progress.seconds)
