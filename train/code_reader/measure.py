@@ -258,24 +258,26 @@ def fit_weights(
 ) -> Floats:
     """Fit the (3,) weights of reference, cosine and `fits`: at least 0, with sum 1, the first below 1.
 
-    The share of `fits` beside the cosine has the highest sum of correlations with the ratings, and of
-    2 * AUC - 1 on the trials. Then the weight of the reference has the highest sum of correlations.
+    The share of `fits` beside the cosine has the highest sum of the mean correlation with the ratings, and of
+    the mean 2 * AUC - 1 on the trials. Then the weight of the reference has the highest mean correlation.
 
     Args:
-        sets: The (n, 3) features and (n,) ratings of each set. Sets count alike, whatever their size.
+        sets: The (n, 3) features and (n,) ratings of each set. Sets count by their size, because the
+            correlation over a few dozen ratings is known to .1 or so.
         trials: For each kind of wrong summaries, (n, 2) cosines and `fits` of the true and the wrong ones.
     """
 
     def agreement(weights: Floats) -> float:
-        return sum(_spearman(features @ weights, ratings) for features, ratings in sets)
+        correlations = [_spearman(features @ weights, ratings) for features, ratings in sets]
+        return float(np.average(correlations, weights=[len(ratings) for _, ratings in sets]))
 
     def code_weights(share: float) -> Floats:
         return np.array([0, 1 - share, share])
 
     def quality(share: float) -> float:
         weights = code_weights(share)
-        found = (area_under_roc(true @ weights[1:], wrong @ weights[1:]) for true, wrong in trials)
-        return agreement(weights) + sum(2 * auc - 1 for auc in found)
+        found = [area_under_roc(true @ weights[1:], wrong @ weights[1:]) for true, wrong in trials]
+        return agreement(weights) + (2 * float(np.mean(found)) - 1 if found else 0.0)
 
     code = code_weights(max(_STEPS, key=quality))
     candidates = [np.array([weight, 0, 0]) + (1 - weight) * code for weight in _STEPS[:-1]]

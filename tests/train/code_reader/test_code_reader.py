@@ -423,6 +423,9 @@ def test_weights_are_fitted_to_what_agrees_with_people():
     assert pulled.sum() == pytest.approx(1)
     assert pulled[2] > 0.2
     assert pulled[0] == pytest.approx(0.3, abs=0.1)
+    # A set of twenty hardly changes the weights that a set of two hundred has.
+    few = random.normal(size=(20, 3))
+    assert fit_weights([(features, ratings), (few, few[:, 2])])[2] < 0.1
     noise = RatedCode("x", codes, [""] * 200, random.normal(size=200))
     assert max(map(abs, cross_validated([noise], [features])[0])) < 0.25
 
