@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import signal
 import sysconfig
 from collections import Counter
 from dataclasses import replace
@@ -50,6 +51,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_sessionstart():
+    # A shell without job control starts programs in the background with SIGINT ignored, which tests send.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Imports make many objects and no garbage: looking for garbage takes as long as the imports.
     gc.disable()
 
