@@ -192,11 +192,16 @@ def has_fast_bfloat16(kind: str) -> bool:
     return known is None or bool(known())
 
 
+def fastest_mode(device: torch.device | str) -> str:
+    """Return `fast`, or `exact` where bfloat16 is slower."""
+    return "fast" if has_fast_bfloat16(torch.device(device).type) else "exact"
+
+
 def usable_mode(mode: str, device: torch.device | str) -> str:
     """Return the mode itself, or `exact` with a warning in place of `fast` if that would be slower."""
-    kind = torch.device(device).type
-    if mode != "fast" or has_fast_bfloat16(kind):
+    if mode != "fast" or fastest_mode(device) == mode:
         return mode
+    kind = torch.device(device).type
     warnings.warn(
         f"mode fast: no fast instructions for bfloat16 are known on this {kind}, so that it would be slower "
         "than mode exact; float32 is used, as in that mode",

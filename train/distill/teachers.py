@@ -32,7 +32,7 @@ from simllm.model.saved_model import (
     weight_files,
 )
 from simllm.model.tokenizer import read_backend
-from simllm.model.torch_engine import TorchEngine, usable_mode
+from simllm.model.torch_engine import TorchEngine, fastest_mode
 from simllm.scoring.embedding import Tokenized, embed
 from train.runtime.distributed import World
 from train.runtime.log import format_time, print_progress
@@ -120,7 +120,7 @@ def load(folder: Path, device: torch.device) -> Embed:
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
         # simllm's encoder is several times faster on a CPU than sentence-transformers.
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
-        engine = TorchEngine(encoder.eval().to(device), usable_mode("fast", device))
+        engine = TorchEngine(encoder.eval().to(device), fastest_mode(device))
         if tokenizer.get_vocab_size() > encoder.config.vocab_size:
             raise InputError(f"{folder}: the tokenizer has more tokens than config.json says")
         tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
