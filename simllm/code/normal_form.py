@@ -24,7 +24,7 @@ from simllm.code.languages.language import find_language
 _LITERAL = re.compile(
     r".*string.*|.*heredoc.*|nowdoc|regex|.*char(acter)?_literal|rune_literal|.*symbol|subshell"
 )
-_IMPORTS = frozenset(
+IMPORTS = frozenset(
     {
         "future_import_statement",
         "import_declaration",
@@ -120,7 +120,7 @@ class _Kind(NamedTuple):
 @cache
 def _kind(node_type: str) -> _Kind:
     return _Kind(
-        "comment" in node_type or node_type in _IMPORTS,
+        "comment" in node_type or node_type in IMPORTS,
         bool(_LITERAL.fullmatch(node_type)),
         bool(_STATEMENT.fullmatch(node_type)),
     )

@@ -187,6 +187,47 @@ def test_renamed_file_and_new_comment(tmp_path):
 
 
 @pytest.mark.slow
+def test_comment_that_is_new_in_the_range_has_one_alarm(tmp_path):
+    """Also if its code, or another function of the added file, changes later in the range."""
+    wrong, other = NEW + "    sleep(1)\n", "\n\ndef f():\n    return {}\n"
+    folder = make_history(
+        tmp_path / "r",
+        {"c.py": "x = 1\n"},
+        {"a.py": NEW, "b.py": NEW + other.format(1), "c.py": NEW},
+        {"a.py": wrong, "b.py": NEW + other.format(2), "c.py": wrong},
+    )
+    assert alarms(folder, "--range", "HEAD~2..HEAD") == [
+        (f"{name}.py", 5, "unknown-parameter") for name in "abc"
+    ]
+    assert run("check", "--range", "HEAD~2..HEAD", cwd=folder).stderr == (
+        "simllm: 3 alarms in 3 files with 3 functions changed\n"
+    )
+
+
+@pytest.mark.slow
+def test_new_wording_of_a_comment_that_was_wrong_before(tmp_path):
+    reworded = NEW.replace("in seconds", "In seconds, at most.")
+    added = reworded.replace("    time:", "    unit: Of time.\n        time:")
+    folder = make_history(tmp_path / "r", {"a.py": NEW}, {"a.py": reworded}, {"a.py": added})
+    assert alarms(folder, "--range", "HEAD~2..HEAD~1") == []
+    assert alarms(folder, "--range", "HEAD~2..HEAD") == FOUND  # `unit` alone
+
+
+@pytest.mark.slow
+def test_name_that_is_still_imported(tmp_path):
+    code = """import x.Tool;
+class A {
+    /** Runs the {@link Tool} that was named. */
+    int run() { return TOOL; }
+}
+"""
+    old, moved = code.replace("TOOL", "Tool.run(1)"), code.replace("TOOL", "service.start(1, 2)")
+    folder = make_history(tmp_path / "r", {"A.java": old}, {"A.java": moved}, {"A.java": moved[15:]})
+    assert alarms(folder, "--range", "HEAD~2..HEAD~1") == []
+    assert alarms(folder, "--range", "HEAD~2..HEAD") == [("A.java", 2, "missing-value")]
+
+
+@pytest.mark.slow
 def test_merge_brings_no_alarms_of_commits_before_the_range(tmp_path):
     stream = (
         commit_stream({"a.py": OLD}, 1)

@@ -115,6 +115,9 @@ def _unknown_parameters(function: CheckedFunction, documentation: Documentation)
     # The comment of a property may describe the object, which can be called.
     is_open = is_open or any("property" in word for word in function.decorators)
     is_open = is_open or bool(_READS_ANY.search(function.joined))
+    # JavaScript passes an empty function any arguments; the comment is for those that override it.
+    is_script = function.language in ("javascript", "typescript")
+    is_open = is_open or (is_script and function.tokens[-2:] == ("{", "}"))
     if is_open or _OTHER_SUBJECT.search("\n".join(documentation.lines)):
         return
     # A decorator may take a parameter that it names.
@@ -245,7 +248,8 @@ def _other_name(function: CheckedFunction, documentation: Documentation) -> Iter
     name = re.match(r"\s*(?P<name>[A-Za-z]+[a-z0-9]+(?:[A-Z]\w*)+)\s+[a-z]", first)
     if name and name["name"] != function.own_name and not function.mentions(name["name"]):
         claim = Claim("name", name["name"], first.strip(), documentation.lines.index(first))
-        yield BrokenClaim("other-name", claim, f"the function is called `{function.own_name}`")
+        reason = f"the function is called `{function.own_name}`, not `{name['name']}`"
+        yield BrokenClaim("other-name", claim, reason)
 
 
 def _gone_exceptions(change: _Change) -> Iterator[BrokenClaim]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,15 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import TypeVar
 
+from tree_sitter import Node
+
 from simllm.analysis.comment_check.functions import CheckedFunction, FoundFunction, documented_functions
 from simllm.analysis.comment_check.rules import BrokenClaim, broken_by_change, broken_now
 from simllm.code.git_folders import RepositoryPaths, find_repository
 from simllm.code.git_history import FileChange, file_changes, find_commit
 from simllm.code.git_repository import Repository, RepositoryLimitError, open_repository
 from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, load_language
-from simllm.code.normal_form import code_tokens
+from simllm.code.normal_form import IMPORTS, code_tokens
 from simllm.code.source_files import LARGEST, is_generated, is_skipped_folder, source_files
 from simllm.errors import InputError
 from simllm.io.tables import format_count, printable
@@ -76,12 +79,12 @@ class Search:
         on_disk = end is None and not is_bare
         chosen = _Chosen(place.folder, paths)
         changed = dict[str, _ChangedFile]()
+        before = {file.path for file in repository.files(first)}
         for change, old, new in self._changes(repository, first, last, chosen):
-            # A renamed file keeps what was found in it.
-            here = changed.pop(change.old_path, None) or _ChangedFile()
+            # A renamed file keeps what was found in it; in a file that the range added, all comments are new.
+            here = changed.pop(change.old_path, None) or _ChangedFile(_is_first=change.old_path in before)
             changed[change.path] = here
             here.compare(self._version(old, PurePath(change.path)), self._version(new, PurePath(change.path)))
-        before = {file.path for file in repository.files(first)}
         now = [file for file in repository.files(last) if chosen(file.path)]
         edited = dict[str, bytes | None]()
         for file in now:
@@ -92,7 +95,7 @@ class Search:
         ]
         contents = repository.contents((file.blob for file in wanted), LARGEST)
         for file, content in zip(wanted, contents, strict=True):
-            here = changed.setdefault(file.path, _ChangedFile())
+            here = changed.setdefault(file.path, _ChangedFile(_is_first=file.path in before))
             current = edited.get(file.path, content)
             if file.path in edited and current is not None:
                 versions = (self._version(each, PurePath(file.path)) for each in (content, current))
@@ -134,13 +137,31 @@ class Search:
         if not (version := self._version(content, PurePath(path))):
             return
         self.files += 1
+        known, paired = changed.comments, set[_Key]()
         for old, new in _pairs(list(changed.olds.values()), version.functions):
             self.functions += 1
             function = new.read()
-            yield Case(path, function, old, tuple(broken_by_change(old, function, version.has_word)))
+            broken = broken_by_change(old, function, version.has_word)
+            if known is not None and _key(new)[1] not in known:  # its code changed after it was written
+                paired.add(_key(new))
+                found = {(each.rule, each.claim.value) for each in broken}
+                now = self._broken_now(function, changed.content)
+                broken += [each for each in now if (each.rule, each.claim.value) not in found]
+            yield Case(path, function, old, tuple(broken))
         for new in version.functions:
-            if changed.comments is not None and _key(new)[1] not in changed.comments:
-                yield self._now(path, new)
+            if known is not None and _key(new)[1] not in known and _key(new) not in paired:
+                self.functions += 1
+                function = new.read()
+                yield Case(path, function, None, tuple(self._broken_now(function, changed.content)))
+
+    def _broken_now(self, function: CheckedFunction, before: bytes | None) -> list[BrokenClaim]:
+        """Return the broken claims of a new comment, without those of the function's comment before."""
+        broken = broken_now(function)
+        if broken and before is not None:
+            same = [old for old in _parse(before, function.language).functions if old.name == function.name]
+            old = {(each.rule, each.claim.value) for one in same for each in broken_now(one.read())}
+            broken = [each for each in broken if (each.rule, each.claim.value) not in old]
+        return broken
 
     def _now(self, path: str, found: FoundFunction) -> Case:
         self.functions += 1
@@ -217,11 +238,20 @@ class _Version:
     @cached_property
     def _words(self) -> set[bytes]:
         root = load_language(self.language).parse(self.content)
-        return {token for token, *_ in code_tokens(root, self.content, self.language)}
+        imports = [node for node in _two_levels(root) if node.type in IMPORTS]
+        words = {word for node in imports for word in re.findall(rb"\w+", node.text or b"")}
+        return words.union(token for token, *_ in code_tokens(root, self.content, self.language))
 
     def has_word(self, word: str) -> bool:
-        """Return whether a word is a token of the file's code."""
+        """Return whether a word is a token of the file's code, or occurs in an import."""
         return word.encode() in self._words
+
+
+def _two_levels(root: Node) -> Iterator[Node]:
+    """Yield the children of a root, and theirs: PHP's imports may stand inside a namespace."""
+    for child in root.children:
+        yield child
+        yield from child.children
 
 
 @lru_cache(64)  # the version after a commit is that before the next
@@ -244,17 +274,20 @@ class _ChangedFile:
     Attributes:
         olds: Functions before their code changed for the first time and their comment did not.
         comments: The words of the comments before the range; None if that version cannot be read.
+        content: The file before the range; None without one, or if it cannot be read.
     """
 
     olds: dict[_Key, CheckedFunction] = field(default_factory=dict)
     comments: set[tuple[str, ...]] | None = field(default_factory=set)
-    _is_new: bool = True
+    content: bytes | None = None
+    _is_first: bool = True  # whether the next change is the first of the file in the range
 
     def compare(self, old: _Version | None, new: _Version | None) -> None:
         """Add the changes of a commit."""
-        if self._is_new:
+        if self._is_first:
             self.comments = {_key(function)[1] for function in old.functions} if old else None
-            self._is_new = False
+            self.content = old.content if old else None
+            self._is_first = False
         if old and new:
             for before, after in _pairs(old.functions, new.functions):
                 if before.code != after.code and (key := _key(before)) not in self.olds:

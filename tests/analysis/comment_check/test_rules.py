@@ -106,6 +106,7 @@ def test_unknown_parameter(language, code):
         ("go", "package a\n\n// F adds. @param b x\nfunc F(a int) int { return a }\n"),
         ("python", 'def f(_, a):\n    """:param b: Not used."""\n    return a\n'),
         ("typescript", "/** @param b x */\nfunction f(_b: number) { return 1; }"),
+        ("javascript", "class A {\n  /** @param b x */\n  onMove() {}\n}"),  # for those that override it
     ],
 )
 def test_parameters_that_may_exist(language, code):
