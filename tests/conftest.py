@@ -29,9 +29,13 @@ SHARED = ROOT.parent / "shared"
 LONGEST = (
     "docs/test_blocks.py",
     "slurm/test_pretrain.py",
+    "test_systems.py",
     "docs/test_examples.py",
     "slurm/test_scripts.py",
     "train/runtime/test_resume.py",
+    "train/test_adapt.py",
+    "train/test_gpu_session.py",
+    "benchmarks/test_score.py",
     "perturb/code/proof/test_testing.py",
     "repair/test_repair_kills.py",
     "docs/test_engines.py",
