@@ -30,6 +30,7 @@ from simllm.io.output_folder import OutputFolder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
+from simllm.model.torch_engine import has_fast_bfloat16
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
@@ -48,7 +49,6 @@ from train.runtime import signals
 from train.runtime.command import make_parser, run_command
 from train.runtime.config import MODEL
 from train.runtime.dev_criterion import DevCriterion
-from train.runtime.gradients import peak_flops
 from train.runtime.log import print_progress
 from train.runtime.provenance import training_card
 
@@ -205,13 +205,12 @@ def _schedule(config: ContrastiveConfig, comments: int) -> dict[str, Any]:
     """Return the settings that depend on the number of training comments, and on the machine."""
     own = config.positives[0].share / sum(source.share for source in config.positives) * config.pairs
     updates = min(max(round(_EPOCHS * comments / own), _UPDATES[0]), _UPDATES[1])
-    cpu = torch.device("cpu")
-    has_bf16 = torch.cuda.is_available() or peak_flops(cpu, "bf16") > peak_flops(cpu, "fp32")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     return {
         "updates": updates,
         "warmup_updates": updates // 20,
         "evaluate_every": -(-updates // 4),
-        "precision": "bf16" if has_bf16 else "fp32",
+        "precision": "bf16" if has_fast_bfloat16(device) else "fp32",
     }
 
 

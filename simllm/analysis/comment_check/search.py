@@ -62,7 +62,9 @@ class Search:
                 if version := self._version(self._read(file), file):
                     self.files += 1
                     for function in version.functions:
-                        yield self._now(_shown(file), function)
+                        self.functions += 1
+                        checked = function.read()
+                        yield Case(_shown(file), checked, None, tuple(broken_now(checked)))
 
     def in_range(self, paths: Sequence[Path], start: str, end: str | None) -> Iterator[Case]:
         """Check the functions that changed after revision `start`, up to `end` or to the files on the disk.
@@ -137,22 +139,21 @@ class Search:
         if not (version := self._version(content, PurePath(path))):
             return
         self.files += 1
-        known, paired = changed.comments, set[_Key]()
-        for old, new in _pairs(list(changed.olds.values()), version.functions):
+        pairs = _pairs(list(changed.olds.values()), version.functions)
+        olds = {_key(new): old for old, new in pairs}
+        for new in version.functions:
+            old, known = olds.get(_key(new)), changed.comments
+            is_new = known is not None and _key(new)[1] not in known
+            if not (old or is_new):
+                continue
             self.functions += 1
             function = new.read()
-            broken = broken_by_change(old, function, version.has_word)
-            if known is not None and _key(new)[1] not in known:  # its code changed after it was written
-                paired.add(_key(new))
+            broken = broken_by_change(old, function, version.has_word) if old else []
+            if is_new:
                 found = {(each.rule, each.claim.value) for each in broken}
                 now = self._broken_now(function, changed.content)
                 broken += [each for each in now if (each.rule, each.claim.value) not in found]
             yield Case(path, function, old, tuple(broken))
-        for new in version.functions:
-            if known is not None and _key(new)[1] not in known and _key(new) not in paired:
-                self.functions += 1
-                function = new.read()
-                yield Case(path, function, None, tuple(self._broken_now(function, changed.content)))
 
     def _broken_now(self, function: CheckedFunction, before: bytes | None) -> list[BrokenClaim]:
         """Return the broken claims of a new comment, without those of the function's comment before."""
@@ -162,11 +163,6 @@ class Search:
             old = {(each.rule, each.claim.value) for one in same for each in broken_now(one.read())}
             broken = [each for each in broken if (each.rule, each.claim.value) not in old]
         return broken
-
-    def _now(self, path: str, found: FoundFunction) -> Case:
-        self.functions += 1
-        function = found.read()
-        return Case(path, function, None, tuple(broken_now(function)))
 
     def _read(self, file: Path) -> bytes | None:
         try:

@@ -14,6 +14,7 @@ from torch import nn
 
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
+from train.runtime import loop
 from train.runtime.checkpoint import Progress
 from train.runtime.config import load
 from train.runtime.distributed import World
@@ -65,9 +66,9 @@ class ManyParts:
         return "no texts"
 
 
-def run_loop(task, out):
+def run_loop(task, out, *more):
     """Train in this process; return the lines of the log."""
-    overrides = [f"out={out}", "updates=3", "evaluate_every=1", "warmup_updates=0"]
+    overrides = [f"out={out}", "updates=3", "evaluate_every=1", "warmup_updates=0", *more]
     lines = []
     with StopRequest() as stop:
         config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", overrides)
@@ -79,6 +80,16 @@ def test_mfu_is_never_above_one(tmp_path):
     lines = run_loop(ManyParts(), tmp_path)
     assert [line["update"] for line in lines] == [1, 2, 3]
     assert all(0 < line["mfu"] <= 1 for line in lines)
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_bfloat16_that_is_slower_is_told(is_fast, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(loop, "has_fast_bfloat16", lambda _: is_fast)
+    note = "note: this processor is faster in float32: precision=fp32\n"
+    run_loop(ManyParts(), tmp_path / "bf16", "precision=bf16")
+    assert (note in capsys.readouterr().err) != is_fast
+    run_loop(ManyParts(), tmp_path / "fp32", "precision=fp32")
+    assert note not in capsys.readouterr().err
 
 
 def test_a_signal_ends_an_update_between_two_parts(tmp_path):
