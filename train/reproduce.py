@@ -34,6 +34,8 @@ _SETS += "snli_dev paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair sts
 _TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
 _RATED = ("haque2022", "shen2021_leclair")
+# Pairs that evaluate the model, or that are not for any use (MSRpar in sts2012).
+_UNSEEN_SENTENCES = ("stsb_en/dev", "stsb_en/test", "sick/test_annotated", "semeval_sts/sts2012")
 _RATED_CODE = "shen2021_leclair"  # rated summaries, together with the code that they describe
 # Outputs of the steps, with the names that the configurations use.
 _RUNS = Path("runs")
@@ -43,6 +45,7 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _COMMENT_PAIRS = _RUNS / "comment-pairs.jsonl"
+_RATED_TEACHER = _RUNS / "rated-teacher"
 _CODE_PAIRS, _UNSEEN_CODE_PAIRS = _RUNS / "code-pairs.jsonl", _RUNS / "code-pairs-unseen.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
@@ -50,7 +53,8 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
 _MIXED_3, _MIXED_4 = "mixed-3", "mixed-4"
-_TRIPLETS, _AVERAGE, _LONGER, _NEAR, _HEAD = "triplets", "average", "longer", "near", "head"
+_TRIPLETS, _AVERAGE, _LONGER, _NEAR = "triplets", "average", "longer", "near"
+_LIKE_PEOPLE, _HEAD = "rated", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -121,12 +125,20 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4, _LIKE_PEOPLE, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
-    for folder in (_CORPUS, _MORE, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
+    for folder in (
+        _CORPUS,
+        _MORE,
+        _UNSEEN,
+        _DISTILLED,
+        _RATED_TEACHER,
+        *(_RUNS / stage for stage in stages),
+        recipe.out,
+    ):
         # A folder of something else must stop the recipe now, not after hours.
         OutputFolder(folder).check()
     prefixes = ("", "more_", "code_", "unseen_")
@@ -212,6 +224,10 @@ def remaining_commands(
     if not is_up_to_date(_COMMENT_PAIRS, _TRAIN):
         comments = [str(_CORPUS / "comments.jsonl"), str(_COMMENT_PAIRS)]
         steps.append(["train.contrastive.comment_pairs", *comments, "--teachers", *teachers])
+    if not (_RATED_TEACHER / "training.json").is_file():
+        unseen = [*(f"{data}/sts/{name}.jsonl" for name in _UNSEEN_SENTENCES), str(_HELD_OUT_PAIRS)]
+        learnt = ["--rated", f"{data}/sts/stsb_en/train.jsonl", "--exclude", *unseen]
+        steps.append(["train.contrastive.rated_teacher", teachers[1], str(_RATED_TEACHER), *learnt])
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _contrastive_stages("", _WORDNET, teachers, recipe.rounds, recipe.seeds, [])
@@ -262,7 +278,9 @@ def _contrastive_stages(
 
     5. The encoder learns how similar near texts are, from both teachers and its start. It is mixed with that.
 
-    6. The meaning head alone is trained, from the weights of the head of the second stage.
+    6. The encoder learns from a teacher that people's ratings have taught how similar sentences are.
+
+    7. The meaning head alone is trained, from the weights of the head of the second stage.
 
     `suffix` is that of the folders, and `wordnet` the file of text pairs from WordNet.
     """
@@ -312,7 +330,14 @@ def _contrastive_stages(
     imitated = f"imitation.teachers=[{teacher}, {start}, {teachers[0]}]"
     commands.append([train, "configs/near.yaml", *more, imitated, f"model={start}", f"out={_RUNS / near}"])
     commands.append(_mix(near, mixed_4, [start], 0.15))
-    head = [f"model={_RUNS / mixed_4}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / _HEAD}{suffix}"]
+    like_people = _RUNS / (_LIKE_PEOPLE + suffix)
+    changed = [*overrides, f"model={_RUNS / mixed_4}", f"out={like_people}"]
+    commands.append([train, "configs/rated.yaml", *changed])
+    head = [
+        f"model={like_people / 'model'}",
+        f"meaning.start={_RUNS / mixed_2}",
+        f"out={_RUNS / _HEAD}{suffix}",
+    ]
     return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
 
@@ -321,7 +346,10 @@ def _release_command(recipe: Recipe) -> list[str]:
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
-    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _HEAD))]
+    runs = [
+        _DISTILLED,
+        *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _LIKE_PEOPLE, _HEAD)),
+    ]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]

@@ -271,18 +271,35 @@ class MeaningHead(nn.Module):
         a graded head computes it if it gets the (P,) `cosines` of the embeddings. `attention` may replace
         that of PyTorch, with its arguments.
         """
+        both = self.features(a, a_mask, b, b_mask, attention)
+        same = self.same(both)
+        if not self.config.graded or cosines is None:
+            return same
+        return torch.cat([same.float(), self.grade(both, cosines)], dim=1)
+
+    def features(
+        self,
+        a: Tensor,
+        a_mask: Tensor,
+        b: Tensor,
+        b_mask: Tensor,
+        attention: Callable[..., Tensor] = attention,
+    ) -> Tensor:
+        """Compute the (P, 2 W) features of pairs, from which both logits are predicted."""
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
         of_a = self._read(a, a_mask, b, b_mask, scores, attention)
         of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2), attention)
         # A sum, so that the order of the texts does not matter.
-        both = of_a + of_b
-        same = self.logit(F.gelu(self.hidden(both)))
-        if not self.config.graded or cosines is None:
-            return same
-        # Detached: people have graded too few pairs to train more than this layer. In float32: in bfloat16,
-        # neighbouring cosines would become equal.
-        graded = self.graded(both.detach()).float() + (self.cosine_weight.float() * cosines)[:, None]
-        return torch.cat([same.float(), graded], dim=1)
+        return of_a + of_b
+
+    def same(self, features: Tensor) -> Tensor:
+        """Predict the (P, 1) logits of the same meaning from `features`."""
+        return self.logit(F.gelu(self.hidden(features)))
+
+    def grade(self, features: Tensor, cosines: Tensor) -> Tensor:
+        """Predict the (P, 1) logits of the graded similarity from `features` and (P,) cosines."""
+        # In float32: in bfloat16, neighbouring cosines would become equal.
+        return self.graded(features).float() + (self.cosine_weight.float() * cosines)[:, None]
 
     def _read(
         self,

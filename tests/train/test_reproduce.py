@@ -27,7 +27,7 @@ from train.release.measure import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config import load
 
-STAGES = ("distill", "meaning", "items", "triplets", "longer", "near", "head", "measure")
+STAGES = ("distill", "meaning", "items", "triplets", "longer", "near", "rated", "head", "measure")
 
 
 def git(folder, *arguments):
@@ -102,7 +102,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     steps = steps_of(tmp_path, seeds=2, rounds=2)
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "comment_pairs",
-        "distill",
+        "rated_teacher", "distill",
         "contrastive", "release", "pairs", "code_reader", "measure",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
@@ -116,13 +116,13 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, *rounds, longer, near, head = runs[:9]
-    controls = runs[9:]
+    second, items, *rounds, longer, near, like_people, head = runs[:10]
+    controls = runs[10:]
     triplets, triplets_2, *round_2 = rounds
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 9 + [True] * 7
-    assert [run for run in runs if run.head_only] == [head, controls[6]]
-    assert [run for run in runs if run.imitation] == [*rounds, longer, near, *controls[2:6]]
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 10 + [True] * 8
+    assert [run for run in runs if run.head_only] == [head, controls[7]]
+    assert [run for run in runs if run.imitation] == [*rounds, longer, near, like_people, *controls[2:7]]
     assert {run.imitation.teachers for run in (*rounds, longer)} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
@@ -139,15 +139,27 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
     assert [mixed[run.model] for run in (near, controls[5])] == [longer.out, controls[4].out]
-    assert [mixed[run.model] for run in (head, controls[6])] == [near.out, controls[5].out]
+    assert [mixed[run.model] for run in (like_people, controls[6])] == [near.out, controls[5].out]
+    assert [run.model for run in (head, controls[7])] == [
+        f"{like_people.out}/model",
+        f"{controls[6].out}/model",
+    ]
+    (taught,) = (step for step in steps if step[0] == "train.contrastive.rated_teacher")
+    assert taught[1] == distilled.teachers[1]
+    assert like_people.imitation.teachers == (taught[2],)
     for run in (near, controls[5]):
         assert run.imitation.teachers == (distilled.teachers[1], run.model, distilled.teachers[0])
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
-    assert [head.meaning.start, controls[6].meaning.start] == [triplets.model, controls[2].model]
+    assert [head.meaning.start, controls[7].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
-    trained = [distilled.out, second.out, items.out, *(run.out for run in (*rounds, longer, near, head))]
+    trained = [
+        distilled.out,
+        second.out,
+        items.out,
+        *(run.out for run in (*rounds, longer, near, like_people, head)),
+    ]
     assert release[1 : len(trained) + 1] == trained
-    assert controls[6].out in release
+    assert controls[7].out in release
     *_, collected, unseen_pairs, reader, measured = steps
     assert [step[0] for step in (collected, unseen_pairs)] == ["train.code_reader.pairs"] * 2
     assert collected[1:4] == [str(tmp_path / name) for name in _TREES[:3]]
@@ -280,6 +292,8 @@ def test_finished_files_are_not_made_again(call, checkout):
         with OutputFolder(checkout.folder / "runs" / corpus, "a corpus").replacing() as partial:
             for name in ("train.txt", "corpus.json"):
                 (partial / name).write_text("{}\n")
+    with OutputFolder(checkout.folder / "runs" / "rated-teacher", "a teacher").replacing() as partial:
+        (partial / "training.json").write_text("{}\n")
     for name in (
         "glosses.txt",
         "held-out.jsonl",
@@ -320,6 +334,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         "repositories",
         "more",
         "unseen-repositories",
+        "rated-teacher",
     ],
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):

@@ -40,7 +40,10 @@ def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
     before: dict[str, object] = {}
     if config.start:
         trained = read_json(Path(config.start) / code_model.INFO).get("provenance", {})
-        before = {"updates_before": trained.get("updates_before", 0) + trained.get("updates", 0)}
+        before = {
+            "updates_before": trained.get("updates_before", 0) + trained.get("updates", 0),
+            "start": sha256_of(Path(config.start) / SINGLE_FILE)[:12],
+        }
 
     def save_model(folder: Path, progress: Progress, criterion: float) -> None:
         facts = {

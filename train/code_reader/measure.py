@@ -60,6 +60,7 @@ from train.runtime.config import shorten_paths
 _SEED = 1  # that of `simllm evaluate robustness`, so that both find the same figures
 _FOLDS = 10
 _DEV_TRIALS = 1_000  # functions of the dev split
+_SIBLINGS = 4  # siblings drawn for a function, with replacement; one alone moves the AUC by .001
 _FALSE_ALARMS = 0.1  # share of the statements of true summaries that count as unsupported
 
 
@@ -88,19 +89,22 @@ def read_functions(file: Path, split: str | None) -> Iterator[Function]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A function with wrong summaries; "" if there is none.
+    """A function with wrong summaries: of siblings, and of its own after a change; none or more of each.
 
     The summaries are single sentences that are cleaned already, where "this.done()" is "this . done ( )".
     They are scored by a reader that does not divide them.
     """
 
     function: Function
-    sibling: str
-    changed: str
+    sibling: list[str]
+    changed: list[str]
 
 
-def make_trials(file: Path, split: str | None, seed: int, most: int | None = None) -> list[Trial]:
-    """Choose functions at random, by default all, and give them a sibling's and a changed summary.
+def make_trials(
+    file: Path, split: str | None, seed: int, most: int | None = None, draws: int = 1
+) -> list[Trial]:
+    """Choose functions at random, by default all, and give them wrong summaries: `draws` of siblings,
+    and their own after a change.
 
     Siblings with the same name, or summaries with the same content words, do the same.
     """
@@ -108,7 +112,8 @@ def make_trials(file: Path, split: str | None, seed: int, most: int | None = Non
     files: dict[tuple[str, str], list[Function]] = defaultdict(list)
     for function in functions:
         files[function.repository, function.path].append(function)
-    random, trials = np.random.default_rng(seed), []
+    # Siblings have a generator of their own, so that their number changes nothing else.
+    random, of_siblings, trials = np.random.default_rng(seed), np.random.default_rng((seed, 1)), []
     for number in random.permutation(len(functions))[:most]:
         function = functions[number]
         content = extract_content_words(function.summary, words)
@@ -118,8 +123,8 @@ def make_trials(file: Path, split: str | None, seed: int, most: int | None = Non
             if other.name != function.name and extract_content_words(other.summary, words) != content
         ]
         made = change(function.summary, words, random)
-        sibling = siblings[random.integers(len(siblings))] if siblings else ""
-        trials.append(Trial(function, sibling, made[1] if made else ""))
+        drawn = [siblings[i] for i in of_siblings.integers(len(siblings), size=draws)] if siblings else []
+        trials.append(Trial(function, drawn, [made[1]] if made else []))
     if not any(trial.sibling for trial in trials) or not any(trial.changed for trial in trials):
         raise InputError(f"{file}: no functions with siblings, or whose summaries can be changed, in {split}")
     return trials
@@ -132,9 +137,12 @@ def score_trials(reader: CodeReader, trials: Sequence[Trial]) -> Scored:
     """Score the true and the wrong summaries of trials, by the kind of the wrong ones."""
     scored = {}
     for name in ("sibling", "changed"):
-        kept = [trial for trial in trials if getattr(trial, name)]
-        texts = [trial.function.summary for trial in kept], [getattr(trial, name) for trial in kept]
-        scored[name] = _score(reader, kept, texts[0]), _score(reader, kept, texts[1])
+        pairs = [(trial.function, wrong) for trial in trials for wrong in getattr(trial, name)]
+        sides = [(one, one.summary) for one, _ in pairs], pairs
+        true, wrong = (
+            reader.score([CodePair(one.code, text, one.language) for one, text in side]) for side in sides
+        )
+        scored[name] = true, wrong
     return scored
 
 
@@ -171,13 +179,6 @@ def _logits(scores: FitScores) -> Floats:
     assert scores.fits is not None
     values = scores.fits.clip(1e-12, 1 - 1e-12)
     return np.log(values / (1 - values))
-
-
-def _score(reader: CodeReader, trials: Sequence[Trial], summaries: Sequence[str]) -> FitScores:
-    functions = [trial.function for trial in trials]
-    return reader.score(
-        [CodePair(one.code, text, one.language) for one, text in zip(functions, summaries, strict=True)]
-    )
 
 
 def measure_changes_of_code(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:
@@ -330,7 +331,7 @@ _RATED_COLUMNS = {"reference": "reference", "code": "code", "fits": "`fits` alon
 # What the figures of functions mean, for the score and for `fits`.
 _OF_FUNCTIONS = {
     "auc_sibling": "true summaries against those of functions of the file with other names: AUC",
-    "higher_sibling": "the same: share of functions whose own summary is higher",
+    "higher_sibling": "the same: share of such pairs in which the true summary is higher",
     "auc_changed": "true summaries against summaries with another meaning: AUC",
     "higher_changed": "the same: share of functions whose own summary is higher",
     "move": "rewritten code that does the same: mean change, in standard deviations",
@@ -422,7 +423,7 @@ def _measure(
         raise InputError("--dev needs a model that reads code: name it with --model, without --shared")
     if release:
         OutputFolder(release, code_model.CONTENT).check()
-    sets, unseen = [RatedCode.load(file) for file in rated], make_trials(pairs, None, _SEED)
+    sets, unseen = [RatedCode.load(file) for file in rated], make_trials(pairs, None, _SEED, draws=_SIBLINGS)
     trials: list[tuple[Floats, Floats]] = []
     if code and dev:
         own = make_trials(dev, "dev", _SEED, most=_DEV_TRIALS)

@@ -38,7 +38,7 @@ def describe_objective(config: ContrastiveConfig) -> str:
         return "meaning head"
     losses = {"InfoNCE": config.info_nce_weight, "triplets": config.triplet_weight}
     parts = {
-        f"contrastive ({', '.join(name for name, weight in losses.items() if weight)})": True,
+        f"contrastive ({', '.join(name for name, weight in losses.items() if weight)})": any(losses.values()),
         "imitation of larger encoders": config.imitation,
         "language modelling": config.language_model,
         "meaning head": config.meaning,

@@ -221,5 +221,8 @@ class ContrastiveConfig(TrainingConfig):
             source.hard_negatives or len(source.fields) == 3 for source in self.positives
         ):
             raise InputError("triplet_weight needs positives with hard_negatives or with a third field")
-        if not self.info_nce_weight + self.triplet_weight:
-            raise InputError("info_nce_weight and triplet_weight must not both be 0")
+        losses = self.info_nce_weight + self.triplet_weight
+        if not (losses or self.head_only or (self.imitation and self.anchor_weight)):
+            raise InputError(
+                "info_nce_weight and triplet_weight must not both be 0 without imitation and anchor_weight"
+            )

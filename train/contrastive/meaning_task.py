@@ -29,15 +29,11 @@ from train.runtime.gradients import LossPart, autocast
 
 @dataclass(frozen=True)
 class TokenizedPairs:
-    """Token ids and labels of the text pairs of an update.
-
-    `outputs` has the index of the head's output that learns the label, and `weights` the weight of the loss.
-    """
+    """Token ids of the text pairs of an update, first those with labels, with the weights of their losses."""
 
     first: list[list[int]]
     second: list[list[int]]
     labels: list[float]
-    outputs: list[int]
     weights: list[float]
 
 
@@ -81,34 +77,41 @@ class MeaningTask:
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
         # Texts of similar length share a chunk, so that little is padded.
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-        # `batch_slices` limits the padded tokens of one text of each pair.
-        chunks = list(batch_slices([range(sizes[i]) for i in order], 1024))
-        own = chunks[self.world.rank :: self.world.size]
-        return [partial(self._loss, pairs, order[rows]) for rows in own]
+        chunks = []
+        for graded in (False, True):
+            kind = [i for i in order if (i >= self.config.pairs) == graded]
+            # `batch_slices` limits the padded tokens of one text of each pair.
+            slices = batch_slices([range(sizes[i]) for i in kind], 1024)
+            chunks += [partial(self._loss, pairs, kind[rows], graded) for rows in slices]
+        return chunks[self.world.rank :: self.world.size]
 
-    def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
+    def _loss(self, pairs: TokenizedPairs, chosen: list[int], graded: bool) -> tuple[Tensor, int]:
         """Compute the summand of the loss for the chosen pairs, and the number of tokens in their texts."""
         first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
-        device = self.world.device
         labels, weights = (
-            torch.tensor([values[i] for i in chosen], device=device)
+            torch.tensor([values[i] for i in chosen], device=self.world.device)
             for values in (pairs.labels, pairs.weights)
         )
-        outputs = torch.tensor([pairs.outputs[i] for i in chosen], device=device)
-        logits = self._logits(first, second).gather(1, outputs[:, None]).squeeze(1)
+        logits = self._logits(first, second, graded)
         losses = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
         return (weights * losses).sum(), sum(map(len, first + second))
 
-    def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
-        """Compute the (n, 1 or 2) logits of n text pairs."""
+    def _logits(self, first: list[list[int]], second: list[list[int]], graded: bool) -> Tensor:
+        """Compute the (n,) logits of n text pairs, by one of the head's two outputs."""
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
+        n = len(first)
         with autocast(self.world.device, self.precision):
             with torch.set_grad_enabled(not self.frozen):
                 states = self.engine(tokens, mask, self.config.head.encoder_layers)
-            projected, n = self.head.project(states), len(first)
+            # Grades of general sentences train the layers of the graded output alone.
+            with torch.set_grad_enabled(not graded):
+                projected = self.head.project(states)
+                both = self.head.features(projected[:n], mask[:n], projected[n:], mask[n:])
+            if not graded:
+                return self.head.same(both).squeeze(1).float()
             embeddings = self.pool(of_last_layer(states, self.encoder.config.hidden_size), mask).float()
             cosines = F.cosine_similarity(embeddings[:n], embeddings[n:])
-            return self.head(projected[:n], mask[:n], projected[n:], mask[n:], cosines=cosines).float()
+            return self.head.grade(both, cosines).squeeze(1)
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
         """Draw the labelled text pairs of one update, and then its graded pairs."""
@@ -132,8 +135,7 @@ class MeaningTask:
         labelled, graded = config.pairs, config.graded_pairs
         # Divided by all pairs of a kind: the summands of all chunks and processes add up to the mean.
         weights = [config.weight / labelled] * labelled + [config.graded_weight / max(graded, 1)] * graded
-        outputs = [0] * labelled + [1] * graded
-        return TokenizedPairs(ids[::2], ids[1::2], [pair.label for pair in pairs], outputs, weights)
+        return TokenizedPairs(ids[::2], ids[1::2], [pair.label for pair in pairs], weights)
 
 
 def fits(start: HeadConfig, head: HeadConfig) -> bool:

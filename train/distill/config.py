@@ -56,6 +56,8 @@ class ImitationConfig:
     similarity_weight: float = field(metadata=MAY_BE_ZERO)
     # weight of the squared difference of the cosine of each pair of texts in an update
     pair_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
+    # weight of 1 - Pearson's correlation between the cosines of the pairs in an update and the teachers'
+    correlation_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
     # texts beside each group that the teachers find similar to its first one
     neighbours: int = field(default=0, metadata=MAY_BE_ZERO)
     # share of shared character n-grams, beside the teachers, in the similarities to learn
@@ -64,12 +66,10 @@ class ImitationConfig:
     def __post_init__(self) -> None:
         if not self.texts or not self.teachers:
             raise InputError("texts and teachers must not be empty")
-        weights = self.cosine_weight, self.squared_weight, self.similarity_weight, self.pair_weight
+        names = "cosine_weight squared_weight similarity_weight pair_weight correlation_weight".split()
+        weights = [getattr(self, name) for name in names]
         if min(weights) < 0 or not any(weights):
-            raise InputError(
-                "cosine_weight, squared_weight, similarity_weight and pair_weight must not be negative, "
-                "nor all 0"
-            )
+            raise InputError(f"{', '.join(names)} must not be negative, nor all 0")
         if not (0 <= self.neighbours <= NEAREST and 0 <= self.ngram_share < 1):
             raise InputError(f"neighbours must be from 0 to {NEAREST}, ngram_share from 0 to below 1")
         if self.groups < 1 or (self.max_texts is not None and self.max_texts < 1):

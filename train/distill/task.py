@@ -50,27 +50,40 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
 _SIMILAR = 0.35  # cosine to learn above which a pair is similar; most random pairs are below
 
 
-def pair_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
-    """Compute the mean squared difference between the cosines of a student and a teacher.
+def pair_shares(cosines: Tensor) -> Tensor:
+    """Return how much each pair of N texts counts in a loss over pairs: (N, N).
 
-    Similar pairs, which are few, count twice as much as all others together. `embeddings` are the student's
-    (N, D), of any length; `cosines` are the teacher's (N, N).
+    Similar pairs, which are few, have 2/3 in all, the others 1/3. `cosines` are the teacher's (N, N).
+    """
+    other = ~torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+    similar, different = other & (cosines > _SIMILAR), other & (cosines <= _SIMILAR)
+    return (2 * similar / similar.sum().clamp(min=1) + different / different.sum().clamp(min=1)) / 3
+
+
+def pair_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
+    """Compute the mean squared difference between the cosines of a student and a teacher, over the pairs of N
+    texts by `pair_shares`. `embeddings` are the student's (N, D), of any length; `cosines` the teacher's
+    (N, N).
     """
     unit = F.normalize(embeddings, dim=1)
-    squares = (unit @ unit.T - cosines).square()
-    other = ~torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    sides = (2 / 3, other & (cosines > _SIMILAR)), (1 / 3, other & (cosines <= _SIMILAR))
-    loss = 0 * squares.sum()  # with a gradient, even if no text has another beside it
-    for share, side in sides:
-        if side.any():
-            loss = loss + share * squares[side].mean()
-    return loss
+    return (pair_shares(cosines) * (unit @ unit.T - cosines).square()).sum()
+
+
+def correlation_loss(embeddings: Tensor, cosines: Tensor) -> Tensor:
+    """Compute 1 - Pearson's correlation between the cosines of a student and a teacher, with the arguments
+    and shares of `pair_loss`. The student keeps its own scale of cosines.
+    """
+    unit, shares = F.normalize(embeddings, dim=1), pair_shares(cosines)
+    shares = shares / shares.sum().clamp(min=1e-9)
+    ours, theirs = (values - (shares * values).sum() for values in (unit @ unit.T, cosines))
+    norms = (shares * ours.square()).sum() * (shares * theirs.square()).sum()
+    return 1 - (shares * ours * theirs).sum() / norms.clamp(min=1e-12).sqrt()
 
 
 def weighted_loss(
     config: ImitationConfig, embeddings: Tensor, targets: Tensor, cosines: Tensor, temperature: float
 ) -> Tensor:
-    """Compute the weighted sum of the four losses for N texts; a loss with weight 0 is not computed."""
+    """Compute the weighted sum of the five losses for N texts; a loss with weight 0 is not computed."""
     loss = embeddings.new_zeros(())
     if config.cosine_weight:
         loss = loss + config.cosine_weight * cosine_loss(embeddings, targets)
@@ -80,6 +93,8 @@ def weighted_loss(
         loss = loss + config.similarity_weight * neighbour_distillation_loss(embeddings, cosines, temperature)
     if config.pair_weight:
         loss = loss + config.pair_weight * pair_loss(embeddings, cosines)
+    if config.correlation_weight:
+        loss = loss + config.correlation_weight * correlation_loss(embeddings, cosines)
     return loss
 
 

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -37,6 +38,9 @@ from simllm.scoring.embedding import Tokenized, embed
 from train.runtime.distributed import World
 from train.runtime.log import format_time, print_progress
 from train.tokens.shards import digest
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 KINDS = ("bert", "mpnet")  # model types that simllm's encoder can run
 _SHAPE = "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size".split()
@@ -131,6 +135,18 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         return embed_fast
 
+    model = load_sentence_transformer(folder, device)
+
+    def embed_any(texts: Sequence[str]) -> np.ndarray:
+        return _scale_to_unit_length(
+            np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32)
+        )
+
+    return embed_any
+
+
+def load_sentence_transformer(folder: Path, device: torch.device) -> SentenceTransformer:
+    """Load a model folder with sentence-transformers, without running code that the folder brings along."""
     # sentence-transformers imports what this file names: only its own modules are let through.
     for kind in _module_types(folder):
         if not re.fullmatch(r"sentence_transformers(\.\w+)+", kind, re.ASCII):
@@ -138,7 +154,7 @@ def load(folder: Path, device: torch.device) -> Embed:
     try:
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(
+        return SentenceTransformer(
             str(folder),
             device=str(device),
             local_files_only=True,
@@ -149,13 +165,6 @@ def load(folder: Path, device: torch.device) -> Embed:
     except Exception as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
-
-    def embed_any(texts: Sequence[str]) -> np.ndarray:
-        return _scale_to_unit_length(
-            np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32)
-        )
-
-    return embed_any
 
 
 def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:

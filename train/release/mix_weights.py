@@ -68,20 +68,23 @@ def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) ->
 
 
 def write_mixed_reader(end: Path, folder: Path, start: Sequence[Path], share: float) -> None:
-    """Mix code readers of one encoder of summaries; the mixture is not calibrated."""
+    """Mix code readers of one encoder of summaries; the mixture is not calibrated.
+
+    The reader from which the training of `end` started may be one of an earlier encoder of summaries.
+    """
     info, weights = code_model.read_stored(end)
-    starts = []
-    for path in start:
+    starts, hashes = [], [output_file.sha256_of(path / SINGLE_FILE)[:12] for path in start]
+    for path, found in zip(start, hashes, strict=True):
         other, own = code_model.read_stored(path)
+        related = info.summaries == other.summaries or found == info.provenance.get("start")
         shapes = [{name: weight.shape for name, weight in each.items()} for each in (weights, own)]
-        if (info.summaries, info.fits.head, shapes[0]) != (other.summaries, other.fits.head, shapes[1]):
+        if not related or (info.fits.head, shapes[0]) != (other.fits.head, shapes[1]):
             raise InputError(f"{path}: has another shape or encoder of summaries; it cannot be mixed in")
         starts.append(own)
     mixed = {
         name: torch.from_numpy((1 - share) * weight + share * np.mean([own[name] for own in starts], axis=0))
         for name, weight in weights.items()
     }
-    hashes = [output_file.sha256_of(path / SINGLE_FILE)[:12] for path in start]
     facts = {**info.provenance, "start_share": share, "starts": hashes}
     facts.pop("dev_criterion", None)
     mixture = CodeInfo(info.summaries, MeaningInfo(info.fits.head), provenance=facts)

@@ -20,7 +20,7 @@ from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
 from train.distill import teachers as teacher_models
 from train.distill.targets import ngram_cosines
-from train.distill.task import pair_loss
+from train.distill.task import correlation_loss, pair_loss
 from train.runtime.config import load
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
@@ -122,6 +122,25 @@ def test_loss_of_pairs_is_added(update_folder, overrides, tmp_path):
     assert loss("imitation.pair_weight=10")[0] == pytest.approx(without + added, abs=1e-4)
 
 
+def test_imitation_may_be_the_only_loss(update_folder, overrides, tmp_path):
+    """That of the correlation, beside an anchor that only compares the encoder with its start."""
+    weights = ("cosine_weight=0", "similarity_weight=0", "correlation_weight=3", "neighbours=3")
+    alone = ("triplet_weight=0", "anchor_weight=2", *(f"imitation.{weight}" for weight in weights))
+    config = settings(update_folder, *overrides(tmp_path, *alone))
+    task = ContrastiveTask(config, World(), load_or_compute_targets(config, World()))
+    batch = task.imitation._make(3)
+    with torch.no_grad():
+        expected = 3 * correlation_loss(task.embed(*pad(batch.ids)), batch.cosines).item()
+    assert sum(part()[0].item() for part in task.losses(3)) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("without", ["imitation=null", "anchor_weight=0"])
+def test_a_run_needs_a_loss(update_folder, overrides, tmp_path, without):
+    without = ("triplet_weight=0", "anchor_weight=1", without)
+    with pytest.raises(InputError, match="must not both be 0 without imitation and anchor_weight"):
+        settings(update_folder, *overrides(tmp_path, *without))
+
+
 @pytest.mark.parametrize("wrong", ["neighbours=-1", "neighbours=65", "ngram_share=1", "pair_weight=-1"])
 def test_wrong_settings_of_near_texts_are_refused(update_folder, overrides, tmp_path, wrong):
     with pytest.raises(InputError, match=wrong.partition("=")[0]):
@@ -196,7 +215,6 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("triplet_weight=0", "info_nce_weight and triplet_weight must not both be 0"),
         ("triplet_weight=-1", "triplet_weight must be positive"),
         ("imitation.teachers=[]", "texts and teachers must not be empty"),
         ("imitation.groups=0", "groups and max_texts must be positive"),

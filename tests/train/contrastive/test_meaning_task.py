@@ -305,12 +305,25 @@ def test_graded_loss_is_the_mean_over_graded_pairs(update_folder, with_grades):
     assert {pair.label for pair in pairs[:12]} <= {SAME, DIFFERENT}
     tokens = [[task.tokenizer.encode([text])[0] for text in (p.first, p.second)] for p in pairs]
     with torch.no_grad():
-        logits = torch.cat([task._logits([a], [b]) for a, b in tokens]).double()
+        logits = torch.cat([task._logits([a], [b], i >= 12) for i, (a, b) in enumerate(tokens)]).double()
         found = sum(float(part()[0]) for part in task.losses(3))
     labels = torch.tensor([pair.label for pair in pairs]).double()
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
-    expected = 0.5 * cross_entropy(logits[:12, 0], labels[:12]) + cross_entropy(logits[12:, 1], labels[12:])
+    expected = 0.5 * cross_entropy(logits[:12], labels[:12]) + cross_entropy(logits[12:], labels[12:])
     assert found == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_grades_train_the_graded_output_alone(update_folder, with_grades):
+    task = ContrastiveTask(settings(update_folder, *with_grades, "head_only=true"), World()).meaning
+    labelled = [part for part in task.losses(3) if not part.args[2]]
+    for part in task.losses(3):
+        if part.args[2]:
+            part()[0].backward()
+    trained = {name for name, weight in task.head.named_parameters() if weight.grad is not None}
+    assert trained == {"graded.weight", "graded.bias", "cosine_weight"}
+    for part in labelled:
+        part()[0].backward()
+    assert task.head.compare.weight.grad.abs().sum() > 0
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_invalid_config_is_an_error(config, override, message):
 
 
 def test_all_weights_0_are_refused(config):
-    with pytest.raises(InputError, match="pair_weight must not be negative, nor all 0"):
+    with pytest.raises(InputError, match="correlation_weight must not be negative, nor all 0"):
         config("cosine_weight=0", "squared_weight=0", "similarity_weight=0")
 
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from train.distill.task import cosine_loss, neighbour_distillation_loss, pair_loss, squared_loss
+from train.distill.task import (
+    correlation_loss,
+    cosine_loss,
+    neighbour_distillation_loss,
+    pair_loss,
+    pair_shares,
+    squared_loss,
+)
 
 
 def test_losses_by_hand():
@@ -50,3 +57,34 @@ def test_a_text_alone_has_a_loss_of_pairs_with_a_gradient():
     loss.backward()
     assert loss.item() == 0
     assert not row.grad.any()
+
+
+def test_correlation_of_cosines_by_hand():
+    """numpy's weighted covariance is the reference."""
+    random = torch.Generator().manual_seed(0)
+    rows, others = torch.randn(7, 4, generator=random), torch.randn(7, 3, generator=random)
+    ours, theirs = (torch.nn.functional.normalize(x, dim=1) for x in (rows, others))
+    cosines = theirs @ theirs.T
+    shares = pair_shares(cosines)
+    both = np.stack([(ours @ ours.T).numpy().ravel(), cosines.numpy().ravel()])
+    moments = np.cov(both, aweights=shares.numpy().ravel(), ddof=0)
+    expected = 1 - moments[0, 1] / (moments[0, 0] * moments[1, 1]) ** 0.5
+    assert correlation_loss(rows, cosines).item() == pytest.approx(expected, abs=1e-5)
+    assert (shares * (cosines > 0.35)).sum().item() == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (0.3, 0.5)])
+def test_a_student_keeps_its_own_scale_of_cosines(scale, shift):
+    rows = torch.randn(6, 8, generator=torch.Generator().manual_seed(0))
+    unit = torch.nn.functional.normalize(rows, dim=1)
+    assert correlation_loss(rows, scale * unit @ unit.T + shift).item() == pytest.approx(0, abs=1e-5)
+    assert correlation_loss(rows, -unit @ unit.T).item() == pytest.approx(2, abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_without_two_pairs_nothing_correlates(count):
+    rows = torch.ones(count, 4, requires_grad=True)
+    loss = correlation_loss(rows, torch.ones(count, count))
+    loss.backward()
+    assert loss.item() == 1
+    assert rows.grad.isfinite().all()
