@@ -120,7 +120,7 @@ def _statements_to_text(explanation: CodeExplanation) -> str:
         support = ", ".join(each.identifiers)
         if each.supported is False:
             support = "[without support in the code]"
-        lines.append(f"{_shorten(each.text):{_WIDTH}} {each.score:7.2f}  {support}".rstrip())
+        lines.append(f"{_shorten(each.text):{_WIDTH}} {each.score:z7.2f}  {support}".rstrip())
     return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
@@ -178,7 +178,7 @@ def _clause_line(clause: Clause, coloured: bool) -> str:
         text = f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{text}\x1b[0m"
     same = "    " if clause.same is None else f"{clause.same:.2f}"
     note = f"  [{clause.note}]" if clause.note else ""
-    return f"{text} {clause.similarity:7.2f}  {same}  {_shorten(clause.match)}{note}"
+    return f"{text} {clause.similarity:z7.2f}  {same}  {_shorten(clause.match)}{note}"
 
 
 def _shorten(text: str) -> str:
