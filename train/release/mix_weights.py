@@ -73,10 +73,11 @@ def write_mixed_reader(end: Path, folder: Path, start: Sequence[Path], share: fl
     The reader from which the training of `end` started may be one of an earlier encoder of summaries.
     """
     info, weights = code_model.read_stored(end)
-    starts, hashes = [], [output_file.sha256_of(path / SINGLE_FILE)[:12] for path in start]
-    for path, found in zip(start, hashes, strict=True):
+    starts, hashes = [], []
+    for path in start:
         other, own = code_model.read_stored(path)
-        related = info.summaries == other.summaries or found == info.provenance.get("start")
+        hashes.append(output_file.sha256_of(path / SINGLE_FILE)[:12])
+        related = info.summaries == other.summaries or hashes[-1] == info.provenance.get("start")
         shapes = [{name: weight.shape for name, weight in each.items()} for each in (weights, own)]
         if not related or (info.fits.head, shapes[0]) != (other.fits.head, shapes[1]):
             raise InputError(f"{path}: has another shape or encoder of summaries; it cannot be mixed in")
