@@ -130,15 +130,8 @@ def reproduce(recipe: Recipe) -> None:
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
-    for folder in (
-        _CORPUS,
-        _MORE,
-        _UNSEEN,
-        _DISTILLED,
-        _RATED_TEACHER,
-        *(_RUNS / stage for stage in stages),
-        recipe.out,
-    ):
+    prepared = [_CORPUS, _MORE, _UNSEEN, _DISTILLED, _RATED_TEACHER]
+    for folder in (*prepared, *(_RUNS / stage for stage in stages), recipe.out):
         # A folder of something else must stop the recipe now, not after hours.
         OutputFolder(folder).check()
     prefixes = ("", "more_", "code_", "unseen_")
@@ -334,9 +327,9 @@ def _contrastive_stages(
     changed = [*overrides, f"model={_RUNS / mixed_4}", f"out={like_people}"]
     commands.append([train, "configs/rated.yaml", *changed])
     head = [
-        f"model={like_people / 'model'}",
+        f"model={like_people}/model",
         f"meaning.start={_RUNS / mixed_2}",
-        f"out={_RUNS / _HEAD}{suffix}",
+        f"out={_RUNS / (_HEAD + suffix)}",
     ]
     return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
@@ -346,10 +339,8 @@ def _release_command(recipe: Recipe) -> list[str]:
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
-    runs = [
-        _DISTILLED,
-        *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _LIKE_PEOPLE, _HEAD)),
-    ]
+    stages = _MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _LIKE_PEOPLE, _HEAD
+    runs = [_DISTILLED, *(_RUNS / stage for stage in stages)]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]

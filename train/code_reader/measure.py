@@ -138,11 +138,13 @@ def score_trials(reader: CodeReader, trials: Sequence[Trial]) -> Scored:
     scored = {}
     for name in ("sibling", "changed"):
         pairs = [(trial.function, wrong) for trial in trials for wrong in getattr(trial, name)]
-        sides = [(one, one.summary) for one, _ in pairs], pairs
-        true, wrong = (
-            reader.score([CodePair(one.code, text, one.language) for one, text in side]) for side in sides
-        )
-        scored[name] = true, wrong
+        functions = list(dict.fromkeys(function for function, _ in pairs))
+        number = {function: i for i, function in enumerate(functions)}
+        true = _score(reader, [(function, function.summary) for function in functions])
+        rows = np.array([number[function] for function, _ in pairs])
+        fits = None if true.fits is None else true.fits[rows]
+        true = replace(true, values=true.values[rows], cosines=true.cosines[rows], fits=fits)
+        scored[name] = true, _score(reader, pairs)
     return scored
 
 
@@ -179,6 +181,10 @@ def _logits(scores: FitScores) -> Floats:
     assert scores.fits is not None
     values = scores.fits.clip(1e-12, 1 - 1e-12)
     return np.log(values / (1 - values))
+
+
+def _score(reader: CodeReader, pairs: Sequence[tuple[Function, str]]) -> FitScores:
+    return reader.score([CodePair(one.code, summary, one.language) for one, summary in pairs])
 
 
 def measure_changes_of_code(reader: CodeReader, trials: Sequence[Trial]) -> dict[str, float]:

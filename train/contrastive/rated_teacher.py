@@ -68,12 +68,12 @@ def _write(
     source = GradedSourceConfig(source=rated, share=1, fields=("a", "b", "score"), scale=(scale[0], scale[1]))
     pairs = GradedPairs(source, decontaminate.read_excluded(exclude)).pairs
     print_progress(f"{len(pairs):,} pairs")
-    facts = {"start": identity(teacher), "pairs": len(pairs), "epochs": epochs, "seed": seed}
+    files = shorten_paths({"rated": rated, "exclude": exclude})
+    facts = {"start": identity(teacher), "pairs": len(pairs), "epochs": epochs, "seed": seed, **files}
     with folder.replacing() as partial:
         model = load_sentence_transformer(teacher, torch.device("cpu"))
         _train(model, pairs, epochs, seed)
         model.save_pretrained(str(partial), create_model_card=False)
-        facts["files"] = shorten_paths({"rated": rated, "exclude": exclude})
         output_file.write(partial / "training.json", json.dumps(facts, indent=1) + "\n")
 
 

@@ -215,6 +215,7 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("triplet_weight=0", "info_nce_weight and triplet_weight must not both be 0"),
         ("triplet_weight=-1", "triplet_weight must be positive"),
         ("imitation.teachers=[]", "texts and teachers must not be empty"),
         ("imitation.groups=0", "groups and max_texts must be positive"),
