@@ -6,7 +6,6 @@ import os
 import signal
 import sysconfig
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 # On a busy machine several threads are much slower than one. Set this before torch is imported.
@@ -229,13 +228,11 @@ def graded_folder(head_folder, tmp_path_factory):
     import torch
 
     from simllm.model import saved_model
-    from simllm.model.network import MeaningHead
-    from train.contrastive.meaning_task import copy_head
+    from train.contrastive.grades import with_graded_output
 
     loaded = saved_model.load(head_folder)
     torch.manual_seed(2)
-    head = MeaningHead(replace(loaded.head.config, graded=True), loaded.encoder.config)
-    copy_head(loaded.head, head)
+    head = with_graded_output(loaded.head, loaded)
     with torch.no_grad():
         head.graded.weight.normal_(std=0.3)
     info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))

@@ -36,7 +36,7 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from train.contrastive.batches import drop_words
 from train.contrastive.config import ContrastiveConfig
-from train.contrastive.meaning_pairs import make_triples, read_items
+from train.contrastive.meaning_pairs import MeaningPair, make_triples, read_items
 from train.corpus import build
 from train.corpus.config import COMMENTS, PAGE, CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
@@ -59,7 +59,7 @@ _EPOCHS, _UPDATES = 2, (100, 2000)  # over the comments; fewest and most updates
 _RANDOM_PAIRS, _SEARCHED = 2000, 2000  # pairs; held-out comments among which one is to be found
 _DROPPED = 0.4  # share of the words of a rewording; whole rewordings are too easy to find
 _FEWEST_DESCRIPTIONS = 20
-_GRADED, _GRADED_PAIRS = 2000, 24  # comments with a grade; graded pairs per update
+_GRADED = 2000  # comments in pairs with a grade
 _LOST = 0.02  # a larger loss in an included check is a warning
 _SEED = 1
 
@@ -128,9 +128,6 @@ def adapt(
         )
     dev, test = _halve(corpus / build.TEST, out / "held-out")
     paths = _paths(start, model, out, dev)
-    if start.head and start.head.config.graded:
-        graded = _grade(SimLLM(model, long="whole"), corpus / build.TRAIN, out / "graded")
-        paths |= {"meaning.graded": [graded], "meaning.graded_pairs": _GRADED_PAIRS}
     paths |= _schedule(_load(config, overrides, paths), counts["train"])
     command = [f"{key}={json.dumps(value)}" for key, value in paths.items()]
     status = signals.run_forwarding_signals(
@@ -139,7 +136,7 @@ def adapt(
     if status:  # the training has said why
         raise signals.Stopped("", status)
     items = _load(config, overrides, paths).dev_items
-    report = _write_model(out, start, SimLLM(model), test, items, number)
+    report = _write_model(out, start, model, test, items, number)
     print(f"{'figures on held-out comments, and on included checks':53}  before   after")
     for name, description in {**_OWN, **_INCLUDED}.items():
         if name in report["before"]:
@@ -170,7 +167,7 @@ def _paths(start: SavedModel, model: Path, out: Path, dev: Path) -> dict[str, An
     train = str(out / "corpus" / build.TRAIN)
     head = {
         "meaning.sources.0.source": train,
-        "meaning.head": start.info.meaning and asdict(start.info.meaning.head),
+        "meaning.head": start.info.meaning and asdict(start.info.meaning.head) | {"graded": False},
     }
     return {
         "model": str(model),
@@ -181,8 +178,8 @@ def _paths(start: SavedModel, model: Path, out: Path, dev: Path) -> dict[str, An
     }
 
 
-def _grade(start: SimLLM, comments: Path, folder: Path) -> dict[str, Any]:
-    """Write pairs of comments with the graded similarity of the start model, and return them as a source.
+def _grade(start: SimLLM, comments: Path) -> list[MeaningPair]:
+    """Make pairs of comments with the graded similarity of the start model.
 
     Nobody has graded the user's comments: the adapted head keeps its graded output by imitating the old one.
     """
@@ -194,11 +191,7 @@ def _grade(start: SimLLM, comments: Path, folder: Path) -> dict[str, Any]:
         variants = (reword(text, words, random), *([changed[1]] if changed else []), texts[other])
         pairs += [(text, variant) for variant in variants]
     grades = start.score([b for _, b in pairs], [a for a, _ in pairs]).on("graded")
-    rows = [{"a": a, "b": b, "score": float(grade)} for (a, b), grade in zip(pairs, grades, strict=True)]
-    written = OutputFolder(folder, "graded pairs of comments")
-    written.own()
-    written.write("pairs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    return {"source": str(folder / "pairs.jsonl"), "fields": ["a", "b", "score"], "share": 1.0}
+    return [MeaningPair(a, b, grade) for (a, b), grade in zip(pairs, grades.tolist(), strict=True)]
 
 
 def _schedule(config: ContrastiveConfig, comments: int) -> dict[str, Any]:
@@ -215,13 +208,15 @@ def _schedule(config: ContrastiveConfig, comments: int) -> dict[str, Any]:
 
 
 def _write_model(
-    out: Path, start: SavedModel, before: SimLLM, test: Path, items: str | None, number: int
+    out: Path, start: SavedModel, model: Path, test: Path, items: str | None, number: int
 ) -> dict[str, Any]:
     """Round, calibrate and measure the trained model, and write its folder; return the report."""
     trained = saved_model.load(out / "training" / MODEL)
     with OutputFolder(out / MODEL, saved_model.CONTENT).replacing() as candidate:
         print_progress("calibration")
-        save_rounded(trained, candidate)
+        is_graded = start.head_config and start.head_config.graded
+        graded = _grade(SimLLM(model, long="whole"), out / "corpus" / build.TRAIN) if is_graded else []
+        save_rounded(trained, candidate, graded=graded)
         calibrate(candidate, test)
         if trained.head:
             calibrate_meaning(candidate, meaning_test_pairs(test, None, items), test, test.name)
@@ -231,7 +226,7 @@ def _write_model(
         report = {
             "start": start.hash,
             "comments": number,
-            "before": figures(before),
+            "before": figures(SimLLM(model)),
             "after": figures(SimLLM(candidate)),
         }
         report["warnings"] = _warnings(report)

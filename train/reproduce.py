@@ -344,7 +344,7 @@ def _release_command(recipe: Recipe) -> list[str]:
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test]
-    release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
+    release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS), "--grades", "configs/grades.yaml"]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

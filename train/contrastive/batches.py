@@ -307,7 +307,6 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     patterns += [config.overlap.source] if config.overlap else []
     for source in config.meaning.sources if config.meaning else ():
         patterns += [source.source, *source.sentences]
-    patterns += [source.source for source in config.meaning.graded] if config.meaning else []
     patterns += [config.language_model.texts] if config.language_model else []
     patterns += [source.source for source in config.imitation.texts] if config.imitation else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]

@@ -132,36 +132,13 @@ class MeaningSourceConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradedSourceConfig:
-    """One source of text pairs with grades of similarity, for the graded output of the meaning head."""
-
-    source: str  # file or glob pattern of JSON lines
-    share: float  # share of the graded pairs in an update that come from this source
-    fields: tuple[str, ...]  # fields of the two texts and of the grade
-    # Values that a field must not have.
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    scale: tuple[float, ...] = (0.0, 1.0)  # the grades that become 0 and 1; others are clipped
-
-    def __post_init__(self) -> None:
-        if len(self.fields) != 3:
-            raise InputError(f"fields must name three fields, not {len(self.fields)}")
-        if len(self.scale) != 2 or not self.scale[0] < self.scale[1]:
-            raise InputError("scale must be the lowest and the highest grade")
-        if not self.share > 0:
-            raise InputError("share must be positive")
-
-
-@dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
     """Training of the meaning head together with the encoder."""
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
-    graded: tuple[GradedSourceConfig, ...] = ()  # for the head's graded output
     pairs: int  # number of pairs per update
-    graded_pairs: int = field(default=0, metadata=MAY_BE_ZERO)  # number of graded pairs per update, besides
     weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
-    graded_weight: float = 1.0  # weight of the loss of the graded output
     freeze_encoder: bool = False  # whether this loss trains only the head
     # The model folder whose head is the start of training; by default, that of the initial model.
     start: str | None = None
@@ -169,8 +146,10 @@ class MeaningConfig:
     def __post_init__(self) -> None:
         if not self.sources:
             raise InputError("meaning.sources must not be empty")
-        if len({self.head.graded, bool(self.graded), bool(self.graded_pairs)}) > 1:
-            raise InputError("meaning: head.graded, graded and graded_pairs go together")
+        if self.head.graded:
+            raise InputError(
+                "meaning.head.graded: the graded output is not trained here, but fitted afterwards"
+            )
         if not (self.pairs > 0 and self.weight > 0):
             raise InputError("pairs and weight must be positive")
 
@@ -199,8 +178,7 @@ class ContrastiveConfig(TrainingConfig):
     # meaning items (file or glob pattern) for the criterion that chooses the best model; only those of the
     # split "dev" are used
     dev_items: str | None = None
-    # whether only the meaning head is trained; no other loss is computed, and the encoder stays as it is. For
-    # a graded head, its embeddings are shifted so that the mean embedding of `dev_comments` is 0.
+    # whether only the meaning head is trained; no other loss is computed, and the encoder stays as it is
     head_only: bool = False
     # weight of the InfoNCE loss, which compares the texts of each pair with the texts of all other pairs
     info_nce_weight: float = field(default=1.0, metadata=MAY_BE_ZERO)

@@ -23,7 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation import ratings
 from simllm.evaluation.contrast import Triples
 from simllm.io import reading
 from simllm.io.reading import read_lines, text_under
@@ -31,7 +30,7 @@ from simllm.perturb.summaries.lexicon import HeldOutWords, Lexicon, replace
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
-from train.contrastive.config import GradedSourceConfig, MeaningSourceConfig
+from train.contrastive.config import MeaningSourceConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import identity
 from train.corpus.sources import match_files, select_rows
@@ -206,29 +205,6 @@ class LabelledPairs:
         """Draw a label, and then a pair with this label."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
-
-
-class GradedPairs:
-    """Pairs with a grade of similarity from 0 to 1, such as people's ratings or the cosines of a teacher."""
-
-    def __init__(self, config: GradedSourceConfig, excluded: ExcludedTexts) -> None:
-        low, high = config.scale
-        read = [ratings.load(file, config.fields, config.leave_out) for file in match_files(config.source)]
-        pairs = [
-            MeaningPair(clean(a), clean(b), float(np.clip((grade - low) / (high - low), 0, 1)))
-            for each in read
-            for a, b, grade in zip(each.references, each.candidates, each.values.tolist(), strict=True)
-        ]
-        self.pairs = [p for p in pairs if p.first not in excluded and p.second not in excluded]
-        if not self.pairs:
-            raise InputError(f"graded {config.source!r}: no pair is left")
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one pair."""
-        return self.pairs[int(random.integers(len(self.pairs)))]
 
 
 class ItemPairs:

@@ -24,9 +24,8 @@ import torch
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from train.contrastive.config import GradedSourceConfig
-from train.contrastive.meaning_pairs import GradedPairs, MeaningPair
-from train.corpus import decontaminate
+from train.contrastive.grades import GradedSourceConfig, GradesConfig, read_graded_pairs
+from train.contrastive.meaning_pairs import MeaningPair
 from train.distill.teachers import identity, load_sentence_transformer
 from train.runtime.command import make_parser, run_command
 from train.runtime.config import shorten_paths
@@ -65,8 +64,8 @@ def _write(
     folder = OutputFolder(out, "a teacher")
     folder.check()
     folder.check_apart([teacher])
-    source = GradedSourceConfig(source=rated, share=1, fields=("a", "b", "score"), scale=(scale[0], scale[1]))
-    pairs = GradedPairs(source, decontaminate.read_excluded(exclude)).pairs
+    source = GradedSourceConfig(source=rated, scale=(scale[0], scale[1]))
+    pairs = read_graded_pairs(GradesConfig(sources=(source,), exclude=tuple(exclude)))
     print_progress(f"{len(pairs):,} pairs")
     files = shorten_paths({"rated": rated, "exclude": exclude})
     facts = {"start": identity(teacher), "pairs": len(pairs), "epochs": epochs, "seed": seed, **files}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from simllm.errors import InputError
-from simllm.io import reading
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
@@ -22,7 +20,7 @@ from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, Posi
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.losses import Anchor, anchor_loss, cosent, info_nce, triplet_loss
 from train.contrastive.meaning_pairs import MeaningPair, make_triples, read_items
-from train.contrastive.meaning_task import SAMPLE_STEP, MeaningTask, centre_embeddings
+from train.contrastive.meaning_task import MeaningTask
 from train.corpus.decontaminate import ExcludedTexts
 from train.distill.targets import Targets
 from train.distill.task import EmbeddingTask, Imitation, neighbour_distillation_loss
@@ -49,10 +47,6 @@ class ContrastiveTask(EmbeddingTask):
         self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
         self.meaning: MeaningTask | None = None
         self.head_start = load_head_start(config, start)
-        if config.head_only and config.meaning and config.meaning.head.graded:
-            # The graded output takes cosines, which the release must not shift afterwards.
-            comments = [text for _, text in reading.read_lines(Path(config.dev_comments))]
-            centre_embeddings(start, comments[::SAMPLE_STEP])
         if config.meaning:
             self.meaning = MeaningTask(
                 config.meaning,

@@ -47,6 +47,10 @@ def main() -> int:
         help="output of train.data.hold_out_pairs: calibrates the probability of the meaning head",
     )  # fmt: skip
     parser.add_argument(
+        "--grades", type=Path, metavar="FILE",
+        help="YAML file of graded pairs, to which the graded output of the meaning head is fitted",
+    )  # fmt: skip
+    parser.add_argument(
         "--held-out", type=Path, metavar="RUN",
         help="a run like the last one, without the deciding words of the contrast set",
     )  # fmt: skip

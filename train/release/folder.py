@@ -18,8 +18,12 @@ from simllm.errors import InputError
 from simllm.io import output_file, reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
+from simllm.model.network import of_last_layer
 from simllm.model.saved_model import BLOCK, SavedModel, to_blocks
-from train.contrastive.meaning_task import SAMPLE_STEP, centre_embeddings
+from simllm.model.torch_engine import TorchEngine
+from simllm.scoring import embedding
+from train.contrastive.grades import GradesConfig, fit_grades, read_graded_pairs
+from train.contrastive.meaning_pairs import MeaningPair
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.card import main_figures, write_card
 from train.release.measure import MeasureConfig, check_inputs, measure
@@ -44,6 +48,7 @@ class Release:
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
         after: The released model from which the first run started, if any; its stages come first.
+        grades: A YAML file with the keys of `GradesConfig`; None: the meaning head has no graded output.
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
         centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
@@ -66,6 +71,7 @@ class Release:
     seeds: Sequence[Path] = ()
     ablations: Path | None = None
     after: Path | None = None
+    grades: Path | None = None
 
     def __post_init__(self) -> None:
         if self.calibrate_meaning and not self.calibrate:
@@ -93,8 +99,12 @@ def write_release(release: Release) -> None:
     before = read_figures(release.out)
     ablations = summarize_ablations(release.ablations) if release.ablations else {}
     comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []
+    grades = training_config.load(GradesConfig, release.grades, []) if release.grades else None
+    if grades and not has_head:
+        raise InputError("--grades needs runs whose model has a meaning head")
+    graded = read_graded_pairs(grades) if grades else []
     # All inputs have been read by now, because making and measuring the model takes long.
-    write_model = partial(postprocess, comments=comments)
+    write_model = partial(postprocess, comments=comments, graded=graded)
     # The folder is made at a temporary place, and moved when it is complete.
     with OutputFolder(release.out, saved_model.CONTENT).replacing() as candidate:
         write_model(run, candidate)
@@ -166,12 +176,12 @@ def _seed_name(run: Path, released: Path) -> str:
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 
-def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
-    """Round the weights of a run's model, shift its embeddings to the mean of `comments`, and write a model
-    folder.
+def postprocess(run: Path, folder: Path, comments: Sequence[str], graded: Sequence[MeaningPair] = ()) -> None:
+    """Round the weights of a run's model, shift its embeddings to the mean of `comments`, fit the graded
+    output of its meaning head to graded pairs, and write a model folder.
     """
     model = saved_model.load(run / "model")
-    save_rounded(model, folder, comments[::SAMPLE_STEP])
+    save_rounded(model, folder, comments[::_SAMPLE_STEP], graded)
 
 
 @torch.no_grad()
@@ -187,15 +197,42 @@ def round_to_blocks(module: nn.Module) -> None:
             part.weight.copy_(rounded.reshape(part.weight.shape))
 
 
-def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) -> None:
+_SAMPLE_STEP = 20  # every 20th comment is embedded, which is enough for the mean embedding
+
+
+def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
+    """Shift the embeddings of a model, in place, so that the mean embedding of the given texts is 0."""
+    tokenized = embedding.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embeddings = embedding.embed(TorchEngine(model.encoder), tokenized, "mean")
+    last: Any = model.encoder.layers[-1]
+    shift = torch.from_numpy(embeddings.mean(axis=0))
+    # Because mean pooling is linear, it is enough to change the bias of the last layer norm.
+    last.norm.bias.data -= shift
+    if model.head:
+        # The meaning head takes the shifted vectors as inputs. Its own bias undoes the shift, so that its
+        # results stay the same.
+        weight = of_last_layer(model.head.project.weight.data, len(shift))
+        model.head.project.bias.data += weight @ shift
+
+
+def save_rounded(
+    model: SavedModel, folder: Path, comments: Sequence[str] = (), graded: Sequence[MeaningPair] = ()
+) -> None:
     """Round the weights of a model in place to 8 bits, and write them as float16.
 
-    The embeddings are centred on `comments`, if there are any.
+    The embeddings are centred on `comments`, and the graded output of the meaning head is fitted to `graded`
+    pairs, if there are any. Without them, the written head has no graded output.
     """
     for part in (model.encoder, model.head):
         if part:
             round_to_blocks(part)
-    # After the rounding, because the mean embedding depends on the rounded weights.
+    # After the rounding, because the mean embedding depends on the rounded weights, and grades on both.
     if comments:
         centre_embeddings(model, comments)
-    saved_model.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
+    head, info = model.head, model.info
+    if graded:
+        head = fit_grades(model, graded)
+        meaning = saved_model.MeaningInfo(head.config)
+        facts = {**info.provenance, "graded_pairs": len(graded)}
+        info = replace(info, meaning=meaning, provenance=facts)
+    saved_model.save(folder, model.encoder, model.tokenizer, info, "", torch.float16, head)

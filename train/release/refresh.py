@@ -112,8 +112,8 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
     """Return the logs of runs and `training.json`, by the names of the files in the model folder.
 
     Each stage in `training.json` has the "name" of its run, the name of its "log", and its provenance, with
-    short paths. What came before the stage is left out, because other stages describe it. `after` is a
-    released model, whose stages come first.
+    short paths and without settings that are null, false or {}. What came before the stage is left out,
+    because other stages describe it. `after` is a released model, whose stages come first.
     """
     stages = json.loads(read_text(after / TRAINING)) if after else []
     files = {stage["log"]: read_text(after / stage["log"]) for stage in stages} if after else {}
@@ -126,8 +126,20 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
         stages.append({"name": folder.name, "log": log, **facts})
         files[log] = read_text(folder / "log.jsonl")
     # One stage on each line.
-    files[TRAINING] = "[\n" + ",\n".join(map(json.dumps, shorten_paths(stages))) + "\n]\n"
+    lines = (json.dumps(_without_unset(stage), separators=(",", ":")) for stage in shorten_paths(stages))
+    files[TRAINING] = "[\n" + ",\n".join(lines) + "\n]\n"
     return files
+
+
+def _without_unset(value: Any) -> Any:
+    """Leave out settings that are null, false or {}, the defaults of all that can have these values."""
+    if isinstance(value, dict):
+        return {
+            name: _without_unset(each)
+            for name, each in value.items()
+            if each is not None and each is not False and each != {}
+        }
+    return [_without_unset(each) for each in value] if isinstance(value, list) else value
 
 
 def read_sources(model: Path, notes: str) -> CardSources:

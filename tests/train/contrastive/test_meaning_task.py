@@ -1,13 +1,13 @@
 """Training of the meaning head during contrastive training."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 import torch
 
 from simllm import InputError, SimLLM
-from simllm.evaluation import ratings
 from simllm.model import saved_model
 from simllm.perturb.summaries import lexicon
 from tests.train.contrastive.one_update import (
@@ -18,8 +18,8 @@ from tests.train.contrastive.one_update import (
     without_dropout,
 )
 from train.contrastive.__main__ import train
-from train.contrastive.config import GradedSourceConfig, MeaningSourceConfig
-from train.contrastive.meaning_pairs import DIFFERENT, SAME, GradedPairs, open_source
+from train.contrastive.config import MeaningSourceConfig
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.task import ContrastiveTask
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.distributed import World
@@ -276,96 +276,17 @@ def test_head_only_without_a_head_is_an_error(update_folder, override):
         settings(update_folder, *override)
 
 
-@pytest.fixture(scope="module")
-def with_grades(update_folder, with_head):
-    """Return configuration overrides: the head of `with_head` also learns to grade, from two sources."""
-    rated = f"source: {update_folder}/rated.jsonl, fields: [reference, candidate, rating]"
-    graded = f"[{{{rated}, share: 3, scale: [1, 4]}}, {{{rated}, share: 1, scale: [0, 5]}}]"
-    (meaning,) = with_head
-    changed = meaning.replace("encoder_layers: 2", "encoder_layers: 2, graded: true").removesuffix("}")
-    return [f"{changed}, graded_pairs: 8, graded: {graded}}}"]
-
-
-def test_grades_are_scaled_and_clipped(update_folder):
-    config = GradedSourceConfig(
-        source=f"{update_folder}/rated.jsonl",
-        share=1,
-        fields=("reference", "candidate", "rating"),
-        scale=(1, 4),
-    )
-    grades = {pair.label for pair in drawn(GradedPairs(config, NOTHING))}
-    rated = ratings.load(update_folder / "rated.jsonl", config.fields).values
-    assert grades == set(((rated - 1) / 3).clip(0, 1).tolist())
-
-
-def test_graded_loss_is_the_mean_over_graded_pairs(update_folder, with_grades):
-    task = ContrastiveTask(settings(update_folder, *with_grades, "head_only=true"), World()).meaning
-    pairs = task.draw_pairs(3)
-    assert len(pairs) == 12 + 8
-    assert {pair.label for pair in pairs[:12]} <= {SAME, DIFFERENT}
-    tokens = [[task.tokenizer.encode([text])[0] for text in (p.first, p.second)] for p in pairs]
-    with torch.no_grad():
-        logits = torch.cat([task._logits([a], [b], i >= 12) for i, (a, b) in enumerate(tokens)]).double()
-        found = sum(float(part()[0]) for part in task.losses(3))
-    labels = torch.tensor([pair.label for pair in pairs]).double()
-    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
-    expected = 0.5 * cross_entropy(logits[:12], labels[:12]) + cross_entropy(logits[12:], labels[12:])
-    assert found == pytest.approx(float(expected), abs=1e-3)
-
-
-def test_grades_train_the_graded_output_alone(update_folder, with_grades):
-    task = ContrastiveTask(settings(update_folder, *with_grades, "head_only=true"), World()).meaning
-    labelled = [part for part in task.losses(3) if not part.args[2]]
-    for part in task.losses(3):
-        if part.args[2]:
-            part()[0].backward()
-    trained = {name for name, weight in task.head.named_parameters() if weight.grad is not None}
-    assert trained == {"graded.weight", "graded.bias", "cosine_weight"}
-    for part in labelled:
-        part()[0].backward()
-    assert task.head.compare.weight.grad.abs().sum() > 0
+def test_a_graded_output_is_not_trained_here(update_folder, with_head):
+    with pytest.raises(InputError, match=r"meaning\.head\.graded: .* fitted afterwards"):
+        settings(update_folder, *with_head, "meaning.head.graded=true")
 
 
 @pytest.mark.slow
-def test_a_graded_head_starts_with_the_cosine_and_the_weights_of_a_plain_head(
-    update_folder, with_head, with_grades, tmp_path
-):
-    folders = [tmp_path / name for name in ("plain", "graded")]
-    for folder in folders:
-        folder.mkdir()
-    short = ["head_only=true", "updates=1", "warmup_updates=0", "evaluate_every=1"]
-    plain = train(settings(update_folder, *with_head, f"out={folders[0]}", *short), World(), StopRequest())
-    config = settings(update_folder, *with_grades, f"out={folders[1]}", f"model={plain}", *short)
-    task = ContrastiveTask(config, World())
-    # A graded head gets centred states, and its own bias undoes the shift.
-    own = saved_model.load(plain).head.state_dict()
-    del own["project.bias"]
-    for name, value in own.items():
-        torch.testing.assert_close(task.meaning.head.state_dict()[name][: len(value)], value)
-    scores = task.metric.score(["adds two lists", "opens it"], ["removes the file", "the file is opened"])
-    assert scores.graded == pytest.approx(1 / (1 + np.exp(3 - 6 * scores.values)), abs=1e-6)
-    graded = SimLLM(train(config, World(), StopRequest()))
-    assert graded.model.head.config.graded
-    assert graded.score(["adds two lists"], ["removes the file"]).graded[0] != pytest.approx(scores.graded[0])
-
-
-@pytest.mark.parametrize(
-    "wrong", ["meaning.graded_pairs=0", "meaning.graded=[]", "meaning.head.graded=false"]
-)
-def test_settings_of_the_graded_output_go_together(update_folder, with_grades, wrong):
-    with pytest.raises(InputError, match=r"head\.graded, graded and graded_pairs go together"):
-        settings(update_folder, *with_grades, wrong)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"fields": ("a", "b")}, "three fields, not 2"),
-        ({"scale": (5, 0)}, "lowest and the highest grade"),
-        ({"scale": (0, 1, 2)}, "lowest and the highest grade"),
-        ({"share": 0}, "share must be positive"),
-    ],
-)
-def test_wrong_sources_of_grades_are_refused(wrong, message):
-    with pytest.raises(InputError, match=message):
-        GradedSourceConfig(**({"source": "x", "share": 1, "fields": ("a", "b", "c")} | wrong))
+def test_training_starts_from_a_graded_head(graded_folder, update_folder, with_head):
+    shape = asdict(saved_model.load(graded_folder).head_config) | {"graded": False}
+    options = [*with_head, f"meaning.head={json.dumps(shape)}", f"model={graded_folder}", "head_only=true"]
+    head = ContrastiveTask(settings(update_folder, *options), World()).meaning.head
+    start = saved_model.load(graded_folder).head.state_dict()
+    assert not head.config.graded
+    for name, weight in head.state_dict().items():
+        torch.testing.assert_close(weight, start[name])
