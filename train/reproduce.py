@@ -220,7 +220,7 @@ def remaining_commands(
     if not (_RATED_TEACHER / "training.json").is_file():
         unseen = [*(f"{data}/sts/{name}.jsonl" for name in _UNSEEN_SENTENCES), str(_HELD_OUT_PAIRS)]
         learnt = ["--rated", f"{data}/sts/stsb_en/train.jsonl", "--exclude", *unseen]
-        steps.append(["train.contrastive.rated_teacher", teachers[1], str(_RATED_TEACHER), *learnt])
+        steps.append(["train.contrastive.rated_teacher", teachers[0], str(_RATED_TEACHER), *learnt])
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _contrastive_stages("", _WORDNET, teachers, recipe.rounds, recipe.seeds, [])

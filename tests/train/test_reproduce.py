@@ -145,7 +145,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
         f"{controls[6].out}/model",
     ]
     (taught,) = (step for step in steps if step[0] == "train.contrastive.rated_teacher")
-    assert taught[1] == distilled.teachers[1]
+    assert taught[1] == distilled.teachers[0]
     assert like_people.imitation.teachers == (taught[2],)
     for run in (near, controls[5]):
         assert run.imitation.teachers == (distilled.teachers[1], run.model, distilled.teachers[0])

@@ -1,12 +1,12 @@
 """Fine-tune a larger encoder on people's ratings, so that it is a better teacher of similarity.
 
-    python -m train.contrastive.rated_teacher teachers/all-MiniLM-L6-v2 runs/rated-teacher \
+    python -m train.contrastive.rated_teacher teachers/all-mpnet-base-v2 runs/rated-teacher \
         --rated data/sts/stsb_en/train.jsonl --exclude data/sts/stsb_en/{dev,test}.jsonl \
         data/sts/sick/test_annotated.jsonl data/sts/semeval_sts/sts2012.jsonl runs/held-out.jsonl
 
 The loss is the squared difference between the cosine of two embeddings and the rating, scaled to 0 to 1
-(Reimers and Gurevych, "Sentence-BERT", 2019). One pass over the STS benchmark is enough for all-MiniLM-L6-v2;
-more make it no better.
+(Reimers and Gurevych, "Sentence-BERT", 2019). One pass over the STS benchmark is enough for all-MiniLM-L6-v2:
+more made it no better.
 """
 
 from __future__ import annotations

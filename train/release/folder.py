@@ -221,7 +221,7 @@ def save_rounded(
     """Round the weights of a model in place to 8 bits, and write them as float16.
 
     The embeddings are centred on `comments`, and the graded output of the meaning head is fitted to `graded`
-    pairs, if there are any. Without them, the written head has no graded output.
+    pairs, if there are any.
     """
     for part in (model.encoder, model.head):
         if part:
@@ -230,9 +230,9 @@ def save_rounded(
     if comments:
         centre_embeddings(model, comments)
     head, info = model.head, model.info
-    if graded:
+    if graded and info.meaning:
         head = fit_grades(model, graded)
-        meaning = saved_model.MeaningInfo(head.config)
+        meaning = replace(info.meaning, head=head.config)
         facts = {**info.provenance, "graded_pairs": len(graded)}
         info = replace(info, meaning=meaning, provenance=facts)
     saved_model.save(folder, model.encoder, model.tokenizer, info, "", torch.float16, head)
