@@ -52,7 +52,7 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
 # seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
-_MIXED_3, _MIXED_4 = "mixed-3", "mixed-4"
+_MIXED_3, _MIXED_4, _MIXED_5 = "mixed-3", "mixed-4", "mixed-5"
 _TRIPLETS, _AVERAGE, _LONGER, _NEAR = "triplets", "average", "longer", "near"
 _LIKE_PEOPLE, _HEAD = "rated", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
@@ -125,7 +125,8 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4, _LIKE_PEOPLE, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4]
+    stages += [_LIKE_PEOPLE, _MIXED_5, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
@@ -271,7 +272,8 @@ def _contrastive_stages(
 
     5. The encoder learns how similar near texts are, from both teachers and its start. It is mixed with that.
 
-    6. The encoder learns from a teacher that people's ratings have taught how similar sentences are.
+    6. The encoder learns from a teacher that people's ratings have taught how similar sentences are. It is
+    mixed with its start.
 
     7. The meaning head alone is trained, from the weights of the head of the second stage.
 
@@ -323,11 +325,12 @@ def _contrastive_stages(
     imitated = f"imitation.teachers=[{teacher}, {start}, {teachers[0]}]"
     commands.append([train, "configs/near.yaml", *more, imitated, f"model={start}", f"out={_RUNS / near}"])
     commands.append(_mix(near, mixed_4, [start], 0.15))
-    like_people = _RUNS / (_LIKE_PEOPLE + suffix)
-    changed = [*overrides, f"model={_RUNS / mixed_4}", f"out={like_people}"]
-    commands.append([train, "configs/rated.yaml", *changed])
+    like_people, mixed_5 = _LIKE_PEOPLE + suffix, _MIXED_5 + suffix
+    start = _RUNS / mixed_4
+    commands.append([train, "configs/rated.yaml", *overrides, f"model={start}", f"out={_RUNS / like_people}"])
+    commands.append(_mix(like_people, mixed_5, [start], 0.4))
     head = [
-        f"model={like_people}/model",
+        f"model={_RUNS / mixed_5}",
         f"meaning.start={_RUNS / mixed_2}",
         f"out={_RUNS / (_HEAD + suffix)}",
     ]

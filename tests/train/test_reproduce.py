@@ -140,10 +140,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
     assert [mixed[run.model] for run in (near, controls[5])] == [longer.out, controls[4].out]
     assert [mixed[run.model] for run in (like_people, controls[6])] == [near.out, controls[5].out]
-    assert [run.model for run in (head, controls[7])] == [
-        f"{like_people.out}/model",
-        f"{controls[6].out}/model",
-    ]
+    assert [mixed[run.model] for run in (head, controls[7])] == [like_people.out, controls[6].out]
     (taught,) = (step for step in steps if step[0] == "train.contrastive.rated_teacher")
     assert taught[1] == distilled.teachers[0]
     assert like_people.imitation.teachers == (taught[2],)
