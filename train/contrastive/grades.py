@@ -1,9 +1,9 @@
 """The graded output of a meaning head: how similar two texts are as people grade it, from 0 to 1.
 
 It is the sigmoid of a linear function of the head's features of the pair and of the cosine of both
-embeddings. `fit_grades` fits this function to graded pairs when the rest of the model is finished. Neither more
-layers, nor grades by a larger encoder, nor a loss that trains the head's other layers, too, agreed better with
-people.
+embeddings. `fit_grades` fits this function to graded pairs when the rest of the model is finished. Neither
+more layers, nor grades by a larger encoder, nor a loss that trains the head's other layers, too, agreed
+better with people.
 """
 
 from __future__ import annotations

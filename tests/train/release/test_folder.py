@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from simllm.analysis import golden_scores
 from simllm.model import saved_model
 from simllm.model.saved_model import BLOCK, are_blocks
 from tests.train.training_processes import content, pretraining
+from train.contrastive.grades import fit_grades
+from train.contrastive.meaning_pairs import MeaningPair
 from train.release import __main__ as release_
 from train.release import refresh as refresh_
 from train.release.card import decimal
@@ -34,7 +37,8 @@ def runs(model_folder, tmp_path):
         save_file(moved, weights, metadata={"format": "pt"})
         info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
         out = f"/elsewhere/runs/{name}"
-        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number, "out": out}}
+        settings = {"seed": number, "out": out, "compile": False, "overlap": None, "dev": []}
+        info["provenance"] = {"objective": "none", "updates": 0, "config": settings}
         info["provenance"]["dev_criterion"] = number
         (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
         (tmp_path / name / "log.jsonl").write_text("{}\n")
@@ -61,7 +65,12 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     card = (out / "README.md").read_text()
     assert "## Notes\n\nOf mine.\n" in card
     (stage,) = json.loads((out / "training.json").read_text())
-    assert stage["name"] == stage["config"]["out"] == "run"  # of /elsewhere/runs/run
+    assert stage["name"] == "run"
+    assert stage["config"] == {
+        "seed": 0,
+        "out": "run",
+        "dev": [],
+    }  # of /elsewhere/runs/run; no null, no false
     assert saved_model.load(out).info.provenance["config"]["out"] == "run"
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
@@ -223,3 +232,31 @@ def test_centring_changes_no_probability_of_the_same_meaning(head_folder, tmp_pa
     assert np.abs(embeddings[1]).max() < 1e-5 < np.abs(embeddings[0]).max()
     pairs = comments[:20], comments[20:40]
     assert np.abs(after.score(*pairs).same - before.score(*pairs).same).max() < 1e-5
+
+
+def test_grades_are_fitted_to_the_rounded_and_centred_model(head_folder, comments, tmp_path):
+    shutil.copytree(head_folder, tmp_path / "run" / "model")
+    texts = comments[:60]
+    pairs = [MeaningPair(a, b, i % 5 / 4) for i, (a, b) in enumerate(pairwise(texts))]
+    postprocess(tmp_path / "run", tmp_path / "plain", texts)
+    postprocess(tmp_path / "run", tmp_path / "out", texts, pairs)
+    plain, graded = saved_model.load(tmp_path / "plain"), saved_model.load(tmp_path / "out")
+    assert graded.hash == plain.hash
+    assert graded.info.provenance["graded_pairs"] == len(pairs)
+    expected = fit_grades(plain, pairs).state_dict()
+    assert expected.keys() == graded.head.state_dict().keys() > plain.head.state_dict().keys()
+    for name, weight in graded.head.state_dict().items():
+        torch.testing.assert_close(weight, expected[name], atol=1e-2, rtol=1e-2, msg=name)
+    assert SimLLM(tmp_path / "out").score(texts[:5], texts[5:10]).graded.shape == (5,)
+
+
+def test_grades_need_a_head_and_pairs(release, runs, tmp_path):
+    grades = tmp_path / "grades.yaml"
+    grades.write_text("sources: []\n")
+    done = release(runs, tmp_path / "out", "--grades", grades)
+    assert (done.returncode, done.stderr) == (2, f"error: {grades}: sources must not be empty\n")
+    grades.write_text("sources: [{source: none.jsonl}]\n")
+    done = release(runs, tmp_path / "out", "--grades", grades)
+    message = "error: --grades needs runs whose model has a meaning head\n"
+    assert (done.returncode, done.stderr) == (2, message)
+    assert not (tmp_path / "out").exists()
