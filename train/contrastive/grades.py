@@ -120,8 +120,8 @@ def fit_grades(model: SavedModel, pairs: Sequence[MeaningPair]) -> MeaningHead:
         falling.step()
         adam.zero_grad()
     with torch.no_grad():
-        output.weight /= spread
-        output.bias -= output.weight @ mean
+        output.weight.div_(spread)
+        output.bias.sub_(output.weight @ mean)
     return head.requires_grad_(False)
 
 
