@@ -232,7 +232,7 @@ def graded_folder(head_folder, tmp_path_factory):
 
     loaded = saved_model.load(head_folder)
     torch.manual_seed(2)
-    head = with_graded_output(loaded.head, loaded)
+    head = with_graded_output(loaded)
     with torch.no_grad():
         head.graded.weight.normal_(std=0.3)
     info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))

@@ -214,7 +214,7 @@ def _write_model(
     trained = saved_model.load(out / "training" / MODEL)
     with OutputFolder(out / MODEL, saved_model.CONTENT).replacing() as candidate:
         print_progress("calibration")
-        is_graded = start.head_config and start.head_config.graded
+        is_graded = trained.head and start.head_config and start.head_config.graded
         graded = _grade(SimLLM(model, long="whole"), out / "corpus" / build.TRAIN) if is_graded else []
         save_rounded(trained, candidate, graded=graded)
         calibrate(candidate, test)

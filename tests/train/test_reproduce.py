@@ -17,6 +17,7 @@ from tests.conftest import ROOT
 from train import reproduce
 from train.code_reader.task import CodeReaderConfig
 from train.contrastive.config import ContrastiveConfig
+from train.contrastive.grades import GradesConfig
 from train.corpus import source_trees
 from train.corpus.parts import Tally
 from train.data import catalog
@@ -141,6 +142,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert [mixed[run.model] for run in (near, controls[5])] == [longer.out, controls[4].out]
     assert [mixed[run.model] for run in (like_people, controls[6])] == [near.out, controls[5].out]
     assert [mixed[run.model] for run in (head, controls[7])] == [like_people.out, controls[6].out]
+    assert [mix[-3:] for mix in mixes if mix[2] == head.model] == [[like_people.model, "--share", "0.4"]]
     (taught,) = (step for step in steps if step[0] == "train.contrastive.rated_teacher")
     assert taught[1] == distilled.teachers[0]
     assert like_people.imitation.teachers == (taught[2],)
@@ -156,6 +158,8 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
         *(run.out for run in (*rounds, longer, near, like_people, head)),
     ]
     assert release[1 : len(trained) + 1] == trained
+    grades = load(GradesConfig, ROOT / release[release.index("--grades") + 1], [])
+    assert {source.scale for source in grades.sources} == {(0, 5)}
     assert controls[7].out in release
     *_, collected, unseen_pairs, reader, measured = steps
     assert [step[0] for step in (collected, unseen_pairs)] == ["train.code_reader.pairs"] * 2

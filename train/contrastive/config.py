@@ -147,9 +147,7 @@ class MeaningConfig:
         if not self.sources:
             raise InputError("meaning.sources must not be empty")
         if self.head.graded:
-            raise InputError(
-                "meaning.head.graded: the graded output is not trained here, but fitted afterwards"
-            )
+            raise InputError("meaning.head.graded: train.release --grades fits the graded output afterwards")
         if not (self.pairs > 0 and self.weight > 0):
             raise InputError("pairs and weight must be positive")
 

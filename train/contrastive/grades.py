@@ -29,8 +29,9 @@ from train.corpus.sources import match_files
 
 _UPDATES, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 350, 256, 3e-3, 1.0
 _SEED = 1
+_FEWEST = 20  # pairs
 _CHUNK = 2048  # tokens of one text of each pair that are embedded at once, padding included
-OUTPUT = ("graded.", "cosine_weight")  # how the names of the weights of the graded output begin
+_OUTPUT = ("graded.", "cosine_weight")  # how the names of the weights of the graded output begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +82,13 @@ def read_graded_pairs(config: GradesConfig) -> list[MeaningPair]:
     return pairs
 
 
-def with_graded_output(head: MeaningHead, model: SavedModel) -> MeaningHead:
-    """Copy a head of a model, with a new graded output: a rising function of the cosine alone."""
-    graded = MeaningHead(replace(head.config, graded=True), model.config)
-    new = {name: weight for name, weight in graded.state_dict().items() if name.startswith(OUTPUT)}
-    graded.load_state_dict(head.state_dict() | new)
+def with_graded_output(model: SavedModel) -> MeaningHead:
+    """Copy the meaning head of a model, with a new graded output: a rising function of the cosine alone."""
+    if not (model.head and model.head_config):
+        raise InputError("a graded output needs a model with a meaning head")
+    graded = MeaningHead(replace(model.head_config, graded=True), model.config)
+    new = {name: weight for name, weight in graded.state_dict().items() if name.startswith(_OUTPUT)}
+    graded.load_state_dict(model.head.state_dict() | new)
     return graded.eval()
 
 
@@ -95,13 +98,13 @@ def fit_grades(model: SavedModel, pairs: Sequence[MeaningPair]) -> MeaningHead:
 
     The loss is the mean cross entropy. The model itself stays as it is.
     """
-    if not model.head:
-        raise InputError("grades need a model with a meaning head")
-    torch.manual_seed(_SEED)
-    head = with_graded_output(model.head, model)
+    if len(pairs) < _FEWEST:
+        raise InputError(f"{len(pairs)} graded pairs are too few; {_FEWEST} or more are needed")
+    random = torch.Generator().manual_seed(_SEED)
+    head = with_graded_output(model)
     features, cosines = compute_features(model, pairs)
     # Of equal spread, so that one learning rate suits all.
-    mean, spread = features.mean(0), features.std(0).clamp(min=1e-6)
+    mean, spread = features.mean(0), features.std(0).clamp(min=1e-2)
     features, grades = (features - mean) / spread, torch.tensor([pair.label for pair in pairs])
     output, weight = head.graded, head.cosine_weight
     adam = torch.optim.AdamW(
@@ -113,7 +116,7 @@ def fit_grades(model: SavedModel, pairs: Sequence[MeaningPair]) -> MeaningHead:
     )
     falling = torch.optim.lr_scheduler.LinearLR(adam, 1.0, 0.0, _UPDATES)
     for _ in range(_UPDATES):
-        rows = torch.randint(len(pairs), (_BATCH,))
+        rows = torch.randint(len(pairs), (_BATCH,), generator=random)
         logits = head.grade(features[rows], cosines[rows]).squeeze(1)
         F.binary_cross_entropy_with_logits(logits, grades[rows]).backward()
         adam.step()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,7 +48,7 @@ class Release:
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
         after: The released model from which the first run started, if any; its stages come first.
-        grades: A YAML file with the keys of `GradesConfig`; None: the meaning head has no graded output.
+        grades: A YAML file with the keys of `GradesConfig`; None: no graded output is fitted.
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
         centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
@@ -89,8 +89,8 @@ def write_release(release: Release) -> None:
     for given in (release.calibrate, release.calibrate_meaning):
         if given and not given.is_file():
             raise InputError(f"{given}: no such file")
-    has_head = any(saved_model.load(run / MODEL).head for run in (runs[-1], *release.seeds))
-    check_inputs(config, has_head)
+    heads = [bool(saved_model.load(run / MODEL).head) for run in (runs[-1], *release.seeds)]
+    check_inputs(config, any(heads))
     notes = read_text(release.notes)
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
@@ -100,7 +100,7 @@ def write_release(release: Release) -> None:
     ablations = summarize_ablations(release.ablations) if release.ablations else {}
     comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []
     grades = training_config.load(GradesConfig, release.grades, []) if release.grades else None
-    if grades and not has_head:
+    if grades and not all(heads):
         raise InputError("--grades needs runs whose model has a meaning head")
     graded = read_graded_pairs(grades) if grades else []
     # All inputs have been read by now, because making and measuring the model takes long.
@@ -113,7 +113,7 @@ def write_release(release: Release) -> None:
             if release.calibrate_meaning:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate, release.calibrate_meaning.name)
-        _shorten_provenance(candidate)
+        _write_provenance(candidate, {"grades": {"pairs": len(graded), **asdict(grades)}} if grades else {})
         golden_scores.write_golden_scores(candidate)
         figures = measure(candidate, config, before)
         if release.held_out:
@@ -134,12 +134,12 @@ def write_release(release: Release) -> None:
         output_file.write(candidate / CARD, write_card(read_sources(candidate, notes)))
 
 
-def _shorten_provenance(folder: Path) -> None:
-    """Shorten the paths in the provenance, and leave out the stages before the last one, which
+def _write_provenance(folder: Path, facts: dict[str, Any]) -> None:
+    """Add facts to the provenance, shorten its paths, and leave out the stages before the last one, which
     `training.json` describes.
     """
     info = saved_model.load(folder).info
-    own = {name: value for name, value in info.provenance.items() if name != "start"}
+    own = {name: value for name, value in info.provenance.items() if name != "start"} | facts
     output_file.write(
         folder / saved_model.INFO, saved_model.info_json(replace(info, provenance=shorten_paths(own)))
     )
@@ -230,9 +230,8 @@ def save_rounded(
     if comments:
         centre_embeddings(model, comments)
     head, info = model.head, model.info
-    if graded and info.meaning:
+    if graded:
         head = fit_grades(model, graded)
-        meaning = replace(info.meaning, head=head.config)
-        facts = {**info.provenance, "graded_pairs": len(graded)}
-        info = replace(info, meaning=meaning, provenance=facts)
+        assert info.meaning
+        info = replace(info, meaning=replace(info.meaning, head=head.config))
     saved_model.save(folder, model.encoder, model.tokenizer, info, "", torch.float16, head)

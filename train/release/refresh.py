@@ -132,7 +132,7 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
 
 
 def _without_unset(value: Any) -> Any:
-    """Leave out settings that are null, false or {}, the defaults of all that can have these values."""
+    """Leave out settings that are null, false or {}."""
     if isinstance(value, dict):
         return {
             name: _without_unset(each)

@@ -84,7 +84,7 @@ def test_features_are_those_of_the_head(graded_folder, pairs):
 
 def test_a_new_output_rises_with_the_cosine_alone(head_folder):
     model = saved_model.load(head_folder)
-    head = with_graded_output(model.head, model)
+    head = with_graded_output(model)
     features, cosines = torch.randn(5, 2 * head.config.width), torch.linspace(-1, 1, 5)
     expected = torch.sigmoid(6 * cosines - 3)
     torch.testing.assert_close(torch.sigmoid(head.grade(features, cosines)).squeeze(1), expected)
@@ -101,12 +101,20 @@ def test_fitted_grades_agree_with_other_pairs_and_nothing_else_changes(head_fold
     truth = np.array([pair.label for pair in others])
     with torch.no_grad():
         fitted = torch.sigmoid(head.grade(features, cosines)).squeeze(1).numpy()
-        new = torch.sigmoid(with_graded_output(model.head, model).grade(features, cosines)).squeeze(1).numpy()
+        new = torch.sigmoid(with_graded_output(model).grade(features, cosines)).squeeze(1).numpy()
     assert np.square(fitted - truth).mean() < 0.8 * np.square(new - truth).mean()
     again = fit_grades(saved_model.load(head_folder), pairs[::2])
     torch.testing.assert_close(again.graded.weight, head.graded.weight)
 
 
 def test_a_model_without_a_head_is_refused(model_folder, pairs):
-    with pytest.raises(InputError, match="grades need a model with a meaning head"):
+    with pytest.raises(InputError, match="a graded output needs a model with a meaning head"):
         fit_grades(saved_model.load(model_folder), pairs)
+
+
+def test_few_pairs_are_refused_and_equal_pairs_give_finite_weights(head_folder, pairs):
+    model = saved_model.load(head_folder)
+    with pytest.raises(InputError, match="19 graded pairs are too few; 20 or more are needed"):
+        fit_grades(model, pairs[:19])
+    weights = fit_grades(model, pairs[:1] * 20).graded.weight
+    assert weights.half().isfinite().all()

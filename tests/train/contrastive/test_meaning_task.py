@@ -277,7 +277,7 @@ def test_head_only_without_a_head_is_an_error(update_folder, override):
 
 
 def test_a_graded_output_is_not_trained_here(update_folder, with_head):
-    with pytest.raises(InputError, match=r"meaning\.head\.graded: .* fitted afterwards"):
+    with pytest.raises(InputError, match=r"meaning\.head\.graded: .* fits .* afterwards"):
         settings(update_folder, *with_head, "meaning.head.graded=true")
 
 

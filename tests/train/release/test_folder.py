@@ -242,12 +242,11 @@ def test_grades_are_fitted_to_the_rounded_and_centred_model(head_folder, comment
     postprocess(tmp_path / "run", tmp_path / "out", texts, pairs)
     plain, graded = saved_model.load(tmp_path / "plain"), saved_model.load(tmp_path / "out")
     assert graded.hash == plain.hash
-    assert graded.info.provenance["graded_pairs"] == len(pairs)
     expected = fit_grades(plain, pairs).state_dict()
     assert expected.keys() == graded.head.state_dict().keys() > plain.head.state_dict().keys()
+    assert expected["graded.weight"].abs().mean() > 0.01
     for name, weight in graded.head.state_dict().items():
-        torch.testing.assert_close(weight, expected[name], atol=1e-2, rtol=1e-2, msg=name)
-    assert SimLLM(tmp_path / "out").score(texts[:5], texts[5:10]).graded.shape == (5,)
+        torch.testing.assert_close(weight, expected[name], atol=2e-3, rtol=2e-3, msg=name)
 
 
 def test_grades_need_a_head_and_pairs(release, runs, tmp_path):
