@@ -3,7 +3,7 @@
 It is the sigmoid of a linear function of the head's features of the pair and of the cosine of both
 embeddings. `fit_grades` fits this function to graded pairs when the rest of the model is finished. Neither
 more layers, nor grades by a larger encoder, nor a loss that trains the head's other layers, too, agreed
-better with people.
+clearly better with people.
 """
 
 from __future__ import annotations

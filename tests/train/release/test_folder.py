@@ -66,11 +66,8 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     assert "## Notes\n\nOf mine.\n" in card
     (stage,) = json.loads((out / "training.json").read_text())
     assert stage["name"] == "run"
-    assert stage["config"] == {
-        "seed": 0,
-        "out": "run",
-        "dev": [],
-    }  # of /elsewhere/runs/run; no null, no false
+    # A short path, and neither null nor false.
+    assert stage["config"] == {"seed": 0, "out": "run", "dev": []}
     assert saved_model.load(out).info.provenance["config"]["out"] == "run"
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
