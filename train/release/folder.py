@@ -103,7 +103,7 @@ def write_release(release: Release) -> None:
     if grades and not all(heads):
         raise InputError("--grades needs runs whose model has a meaning head")
     graded = read_graded_pairs(grades) if grades else []
-    facts = {"pairs": len(graded), **hide_data_root(asdict(grades))} if grades else {}
+    facts = {"grades": {"pairs": len(graded), **hide_data_root(asdict(grades))}} if grades else {}
     # All inputs have been read by now, because making and measuring the model takes long.
     write_model = partial(postprocess, comments=comments, graded=graded)
     # The folder is made at a temporary place, and moved when it is complete.
@@ -114,7 +114,7 @@ def write_release(release: Release) -> None:
             if release.calibrate_meaning:
                 pairs = meaning_test_pairs(release.calibrate, release.calibrate_meaning, config.items)
                 calibrate_meaning(candidate, pairs, release.calibrate, release.calibrate_meaning.name)
-        _write_provenance(candidate, {"grades": facts} if grades else {})
+        _write_provenance(candidate, facts)
         golden_scores.write_golden_scores(candidate)
         figures = measure(candidate, config, before)
         if release.held_out:
