@@ -1,21 +1,22 @@
 """Make the default model from scratch, from the download of data to the model card.
 
-    python -m train.reproduce --trees ../trees --teachers ../teachers --out runs/default
+    python -m train.reproduce --trees ../trees --teachers teachers --out runs/default
 
 The command fetches the data sets for training and evaluation into `data`, or into the folder that the
 environment variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for
-training), configs/more_repositories.tsv (for the last training of the encoder),
-configs/code_repositories.tsv (for the code reader) and configs/unseen_repositories.tsv (for testing) into
-`--trees`, each at one revision. Repositories that exist there are not changed. `--teachers` is the folder
-with the two teachers (larger models whose embeddings the model learns to imitate), in the folders
-`all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun
-the same command to resume: finished trainings are not repeated. All steps take an estimated twenty hours on
-two cores.
+training), configs/more_repositories.tsv (for the longer stage), configs/code_repositories.tsv (for the code
+reader) and configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision. Repositories
+that exist there are not changed. `--teachers` is the folder with the two teachers (larger models whose
+embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`; the card
+compares the model with those in `teachers`. Then the command prints and runs one step after the other. Rerun
+the same command to resume: finished trainings are not repeated. All steps take an estimated twenty-one hours
+on two cores.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,15 +47,15 @@ _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _COMMENT_PAIRS = _RUNS / "comment-pairs.jsonl"
 _RATED_TEACHER = _RUNS / "rated-teacher"
+_CODE_READER = _RUNS / "code-reader"
 _CODE_PAIRS, _UNSEEN_CODE_PAIRS = _RUNS / "code-pairs.jsonl", _RUNS / "code-pairs-unseen.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
-# and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
-# seed.
+# and after a stage. An average is the mean of the models of one stage or round, one for each seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
-_MIXED_3, _MIXED_4, _MIXED_5 = "mixed-3", "mixed-4", "mixed-5"
+_MIXED_3, _MIXED_4 = "mixed-3", "mixed-4"
 _TRIPLETS, _AVERAGE, _LONGER, _NEAR = "triplets", "average", "longer", "near"
-_LIKE_PEOPLE, _HEAD = "rated", "head"
+_LIKE_PEOPLE, _RATED_AVERAGE, _HEAD = "rated", "rated-average", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -79,7 +80,7 @@ def main() -> int:
         "--seeds",
         type=int,
         default=2,
-        help="runs in each round of the stage of triplets; default: %(default)s",
+        help="runs in each round of the stage of triplets, and of that of ratings; default: %(default)s",
     )
     parser.add_argument(
         "--rounds", type=int, default=4, help="rounds of the stage of triplets; default: %(default)s"
@@ -98,8 +99,8 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: A URL such as "https://github.com", to which "/owner/name" is appended, or a local folder.
-        seeds: Runs in each round of the stage of triplets. They differ in the random seed, and their encoders
-            are averaged.
+        seeds: Runs in each round of the stage of triplets, and of the stage that learns people's ratings.
+            They differ in the random seed, and their encoders are averaged.
         rounds: Rounds of the stage of triplets. Each starts from the average of the round before.
     """
 
@@ -125,21 +126,12 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _LONGER, _MIXED_3, _NEAR, _MIXED_4]
-    stages += [_LIKE_PEOPLE, _MIXED_5, _HEAD]
-    stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
-    for number in range(1, recipe.rounds + 1):
-        stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
-        stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
-    prepared = [_CORPUS, _MORE, _UNSEEN, _DISTILLED, _RATED_TEACHER]
-    for folder in (*prepared, *(_RUNS / stage for stage in stages), recipe.out):
-        # A folder of something else must stop the recipe now, not after hours.
-        OutputFolder(folder).check()
     prefixes = ("", "more_", "code_", "unseen_")
     lists = [read_repositories(Path("configs", f"{prefix}repositories.tsv")) for prefix in prefixes]
     data = str(recipe.data or data_root())
-    # Refuses outdated files before the first step.
-    remaining_commands(recipe, data, [], [], [], [])
+    # Outdated files, and folders of something else, must stop the recipe now, not after hours.
+    for command in remaining_commands(recipe, data, [], [], [], []):
+        OutputFolder(_output(command)).check()
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
     trees = [[fetch_repository(recipe.trees, *entry, recipe.host) for entry in entries] for entries in lists]
@@ -149,11 +141,22 @@ def reproduce(recipe: Recipe) -> None:
 
 def _run(command: list[str], data: str) -> None:
     """Print a command (module and arguments) and run it; exit with its status if it fails."""
-    print("$ python -m " + " ".join(command), file=sys.stderr)
+    print("$ python -m " + shlex.join(command), file=sys.stderr)
     # For the configurations of all steps.
     environment = {**os.environ, "SIMLLM_DATA": data}
     if status := signals.run_forwarding_signals([sys.executable, "-m", *command], environment):
         sys.exit(status)
+
+
+def _output(command: list[str]) -> Path:
+    """Return the file or folder that a command of the recipe makes."""
+    for option in ("--release", "--out", "-o"):
+        if option in command:
+            return Path(command[command.index(option) + 1])
+    for word in command:
+        if word.startswith("out="):
+            return Path(word.removeprefix("out="))
+    return Path(command[3 if command[0] == "train.contrastive.wordnet_pairs" else 2])
 
 
 def is_up_to_date(output: Path, source: Path) -> bool:
@@ -170,9 +173,8 @@ def _round_name(stage: str, number: int) -> str:
     return stage if number == 1 else f"{stage}-round{number}"
 
 
-def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
-    """Return the run folders of one round, such as "triplets-round2" and "triplets-round2-seed2"."""
-    stage = _round_name(_TRIPLETS, number) + suffix
+def _runs(stage: str, seeds: int) -> list[str]:
+    """Return the run folders of a stage or round, such as "triplets-round2" and "triplets-round2-seed2"."""
     return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
 
 
@@ -222,7 +224,7 @@ def remaining_commands(
         unseen = [*(f"{data}/sts/{name}.jsonl" for name in _UNSEEN_SENTENCES), str(_HELD_OUT_PAIRS)]
         learnt = ["--rated", f"{data}/sts/stsb_en/train.jsonl", "--exclude", *unseen]
         steps.append(["train.contrastive.rated_teacher", teachers[0], str(_RATED_TEACHER), *learnt])
-    named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
+    named = [f"teachers=[{','.join(teachers)}]", f"start.teacher={teachers[1]}", f"out={_DISTILLED}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _contrastive_stages("", _WORDNET, teachers, recipe.rounds, recipe.seeds, [])
     without_words = ["hold_out_contrast=true"]
@@ -241,10 +243,9 @@ def _code_reader_commands(
         if not pairs.exists():
             collect = ["train.code_reader.pairs", *map(os.fspath, sources), "--exclude", *rated]
             commands.append([*collect, "--out", str(pairs)])
-    run = _RUNS / "code"
-    train = ["train.code_reader", "configs/code.yaml", f"model={recipe.out}", f"out={run}"]
+    train = ["train.code_reader", "configs/code.yaml", f"model={recipe.out}", f"out={_CODE_READER}"]
     measure = ["train.code_reader.measure", "--pairs", str(_UNSEEN_CODE_PAIRS)]
-    measure += ["--model", str(run / "model"), "--summaries", str(recipe.out)]
+    measure += ["--model", str(_CODE_READER / "model"), "--summaries", str(recipe.out)]
     measure += ["--rated", f"{data}/rated/{_RATED_CODE}.jsonl", "--dev", str(_CODE_PAIRS)]
     measure += ["--release", str(recipe.out.with_name("code"))]
     return [*commands, train, measure]
@@ -254,6 +255,14 @@ def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
     """Return the command that mixes `share` of the mean of `starts` into the model of a run."""
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
     return [*command, "--start", *map(str, starts), "--share", f"{share:.4g}"]
+
+
+def _average(commands: list[list[str]], run: Path, others: list[Path], name: str) -> Path:
+    """Return the mean of the model of a run and other models, after adding the command that makes it."""
+    if not others:
+        return run / "model"
+    commands.append(_mix(run.name, name, others, len(others) / (len(others) + 1)))
+    return _RUNS / name
 
 
 def _contrastive_stages(
@@ -272,8 +281,8 @@ def _contrastive_stages(
 
     5. The encoder learns how similar near texts are, from both teachers and its start. It is mixed with that.
 
-    6. The encoder learns from a teacher that people's ratings have taught how similar sentences are. It is
-    mixed with its start.
+    6. The encoder learns from a teacher that people's ratings have taught how similar sentences are. The
+    weights of `seeds` runs are averaged.
 
     7. The meaning head alone is trained, from the weights of the head of the second stage.
 
@@ -297,7 +306,7 @@ def _contrastive_stages(
     start = _RUNS / mixed_2
     averages: list[Path] = []
     for number in range(1, rounds + 1):
-        runs = [_RUNS / name for name in _triplet_runs(number, seeds, suffix)]
+        runs = [_RUNS / name for name in _runs(_round_name(_TRIPLETS, number) + suffix, seeds)]
         is_last = number == rounds > 1
         # In the last round, the losses of triplets and of shared words weigh more.
         weights = _LAST_ROUND if is_last else []
@@ -311,10 +320,7 @@ def _contrastive_stages(
         # round's: it is added as often as there are runs.
         if 1 < number == rounds - 1:
             others += averages[:1] * seeds
-        start = runs[0] / "model"
-        if others:
-            start = _RUNS / (_round_name(_AVERAGE, number) + suffix)
-            commands.append(_mix(runs[0].name, start.name, others, len(others) / (len(others) + 1)))
+        start = _average(commands, runs[0], others, _round_name(_AVERAGE, number) + suffix)
         averages.append(start)
     longer = _RUNS / (_LONGER + suffix)
     changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"out={longer}"]
@@ -322,18 +328,15 @@ def _contrastive_stages(
     mixed_3, near, mixed_4 = (stage + suffix for stage in (_MIXED_3, _NEAR, _MIXED_4))
     commands.append(_mix(longer.name, mixed_3, [start], 0.5))
     start = _RUNS / mixed_3
-    imitated = f"imitation.teachers=[{teacher}, {start}, {teachers[0]}]"
+    imitated = f"imitation.teachers=[{teacher},{start},{teachers[0]}]"
     commands.append([train, "configs/near.yaml", *more, imitated, f"model={start}", f"out={_RUNS / near}"])
     commands.append(_mix(near, mixed_4, [start], 0.15))
-    like_people, mixed_5 = _LIKE_PEOPLE + suffix, _MIXED_5 + suffix
-    start = _RUNS / mixed_4
-    commands.append([train, "configs/rated.yaml", *overrides, f"model={start}", f"out={_RUNS / like_people}"])
-    commands.append(_mix(like_people, mixed_5, [start], 0.4))
-    head = [
-        f"model={_RUNS / mixed_5}",
-        f"meaning.start={_RUNS / mixed_2}",
-        f"out={_RUNS / (_HEAD + suffix)}",
-    ]
+    runs = [_RUNS / name for name in _runs(_LIKE_PEOPLE + suffix, seeds)]
+    for seed, run in enumerate(runs, 1):
+        changed = [f"model={_RUNS / mixed_4}", f"seed={seed}", f"out={run}"]
+        commands.append([train, "configs/rated.yaml", *overrides, *changed])
+    start = _average(commands, runs[0], [run / "model" for run in runs[1:]], _RATED_AVERAGE + suffix)
+    head = [f"model={start}", f"meaning.start={_RUNS / mixed_2}", f"out={_RUNS / (_HEAD + suffix)}"]
     return [*commands, [train, "configs/head.yaml", *overrides, *head]]
 
 
@@ -341,8 +344,8 @@ def _release_command(recipe: Recipe) -> list[str]:
     """Return the command that makes the released model folder."""
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
-    triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
-    stages = _MEANING, _ITEMS, *triplets, _LONGER, _NEAR, _LIKE_PEOPLE, _HEAD
+    triplets = [run for number in numbers for run in _runs(_round_name(_TRIPLETS, number), recipe.seeds)]
+    stages = _MEANING, _ITEMS, *triplets, _LONGER, _NEAR, *_runs(_LIKE_PEOPLE, recipe.seeds), _HEAD
     runs = [_DISTILLED, *(_RUNS / stage for stage in stages)]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]

@@ -117,13 +117,14 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, *rounds, longer, near, like_people, head = runs[:10]
-    controls = runs[10:]
+    second, items, *rounds, longer, near, like_people, like_people_2, head = runs[:11]
+    controls = runs[11:]
     triplets, triplets_2, *round_2 = rounds
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 10 + [True] * 8
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 2, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 11 + [True] * 8
     assert [run for run in runs if run.head_only] == [head, controls[7]]
-    assert [run for run in runs if run.imitation] == [*rounds, longer, near, like_people, *controls[2:7]]
+    rated = [like_people, like_people_2]
+    assert [run for run in runs if run.imitation] == [*rounds, longer, near, *rated, *controls[2:7]]
     assert {run.imitation.teachers for run in (*rounds, longer)} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
@@ -140,12 +141,14 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
     assert [mixed[run.model] for run in (near, controls[5])] == [longer.out, controls[4].out]
-    assert [mixed[run.model] for run in (like_people, controls[6])] == [near.out, controls[5].out]
-    assert [mixed[run.model] for run in (head, controls[7])] == [like_people.out, controls[6].out]
-    assert [mix[-3:] for mix in mixes if mix[2] == head.model] == [[like_people.model, "--share", "0.4"]]
+    assert [mixed[run.model] for run in (*rated, controls[6])] == [near.out, near.out, controls[5].out]
+    (average,) = (mix for mix in mixes if mix[2] == head.model)
+    assert average[1:4] == [like_people.out, head.model, "--start"]
+    assert average[4:] == [f"{like_people_2.out}/model", "--share", "0.5"]
+    assert controls[7].model == f"{controls[6].out}/model"
     (taught,) = (step for step in steps if step[0] == "train.contrastive.rated_teacher")
     assert taught[1] == distilled.teachers[0]
-    assert like_people.imitation.teachers == (taught[2],)
+    assert {run.imitation.teachers for run in rated} == {(taught[2],)}
     for run in (near, controls[5]):
         assert run.imitation.teachers == (distilled.teachers[1], run.model, distilled.teachers[0])
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
@@ -155,7 +158,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path, monkeypatch):
         distilled.out,
         second.out,
         items.out,
-        *(run.out for run in (*rounds, longer, near, like_people, head)),
+        *(run.out for run in (*rounds, longer, near, *rated, head)),
     ]
     assert release[1 : len(trained) + 1] == trained
     grades = load(GradesConfig, ROOT / release[release.index("--grades") + 1], [])
@@ -181,7 +184,8 @@ def test_there_is_at_least_one_run(call, tmp_path, option):
 def test_seeds_differ_in_all_rounds(tmp_path):
     steps = steps_of(tmp_path, seeds=3, rounds=2)
     seeds = [word for step in steps for word in step if word.startswith("seed=")]
-    assert seeds == [f"seed={seed}" for seed in (1, 2, 3, 4, 5, 6, 1, 2)]  # the last two: the control model
+    numbers = (1, 2, 3, 4, 5, 6, 1, 2, 3, 1, 2, 1)  # triplets and ratings, and those of the control model
+    assert seeds == [f"seed={seed}" for seed in numbers]
 
 
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
@@ -208,14 +212,24 @@ def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
     ]
 
 
-def test_configurations_read_what_earlier_steps_write(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_each_step_reads_what_earlier_steps_made(tmp_path, monkeypatch, seeds):
     monkeypatch.chdir(tmp_path)  # a checkout may have outputs of some steps
-    steps = steps_of(tmp_path, seeds=1, rounds=1)
-    written = {argument for step in steps for argument in step}
-    names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
-    read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
-    made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
-    assert made == read
+    configs = {"train.distill": DistillConfig, "train.contrastive": ContrastiveConfig}
+    configs["train.code_reader"] = CodeReaderConfig
+    made = set()
+    for step in steps_of(tmp_path, seeds=seeds, rounds=2):
+        words, output = step[1:], reproduce._output(step)
+        if step[0] in configs:
+            words = [repr(load(configs[step[0]], ROOT / step[1], step[2:]))]
+        if step[0] == "train.release":
+            words.append(repr(load(MeasureConfig, ROOT / "configs" / "measure.yaml", [])))
+            words.append(repr(load(GradesConfig, ROOT / "configs" / "grades.yaml", [])))
+        for path in re.findall(r"\bruns/[^\s,'\]]+", " ".join(words)):
+            assert Path(path) == output or any(Path(path).is_relative_to(one) for one in made), (step, path)
+        assert output not in made, output
+        made.add(output)
+    assert {Path("runs/head"), Path("runs/code-pairs.jsonl"), tmp_path / "out", tmp_path / "code"} <= made
 
 
 def command(*arguments):
@@ -251,8 +265,9 @@ def test_every_data_file_that_the_configurations_name_is_fetched():
     names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
-    measured = load(MeasureConfig, ROOT / "configs" / "measure.yaml", ["also_rated=[]"])
-    named = {path for path in named if path in str(measured) or path not in names[-1].read_text()}
+    also_rated = load(MeasureConfig, ROOT / "configs" / "measure.yaml", []).also_rated
+    stages = "".join(name.read_text() for name in names[:-1])
+    named -= {path for path in named if path not in stages and any(path in file for file in also_rated)}
     for path in named:
         assert fnmatch.filter(fetched, path), path
 
@@ -331,6 +346,11 @@ def test_finished_files_are_not_made_again(call, checkout):
         "triplets-round3-seed2",
         "average-round2",
         "items-control",
+        "rated-seed2",
+        "rated-average",
+        "rated-control",
+        "code-reader",
+        "code",
         "default",
         "repositories",
         "more",

@@ -16,6 +16,7 @@ from simllm.io.output_file import sha256_of
 from simllm.io.reading import read_json
 from simllm.model import code_model
 from simllm.model.saved_model import SINGLE_FILE
+from simllm.perturb.summaries import lexicon
 from train.code_reader.measure import make_card
 from train.code_reader.task import CodeReaderConfig, CodeReaderTask
 from train.runtime import loop, training_run
@@ -26,6 +27,7 @@ from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_provenance
 from train.runtime.signals import StopRequest
 from train.runtime.training_run import run_training
+from train.tokens.shards import digest
 
 
 def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
@@ -56,7 +58,8 @@ def train(config: CodeReaderConfig, world: World, stop: StopRequest) -> Path:
         info = replace(task.code.info, fits=task.calibrated, provenance=facts)
         code_model.save(folder, task.code, info, make_card(facts))
 
-    inputs = [task.summaries.hash, task.summaries.tokenizer.hash, sha256_of(Path(config.pairs))]
+    words = digest(*sorted(lexicon.FOLDER.iterdir()))  # changes of meaning come from word lists
+    inputs = [task.summaries.hash, task.summaries.tokenizer.hash, sha256_of(Path(config.pairs)), words]
     if config.start:
         inputs.append(sha256_of(Path(config.start) / SINGLE_FILE))
     loop.train(config, task, world, stop, training_run.identity(config, *inputs), log, save_model)

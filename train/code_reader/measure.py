@@ -1,7 +1,8 @@
-"""Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
+r"""Measure scores of summaries against code: on rated summaries, and on functions of unseen repositories.
 
     python -m train.code_reader.measure --pairs runs/code-pairs-unseen.jsonl --rated ../rated/*_dev.jsonl
-    python -m train.code_reader.measure … --model runs/code/model --dev runs/code-pairs.jsonl --release FOLDER
+    python -m train.code_reader.measure … --model runs/code-reader/model --dev runs/code-pairs.jsonl \
+        --release checkpoints/code
 
 For rated summaries, it prints Spearman's correlation with the ratings: of the score against the code, of that
 against the reference, and of both combined. The weights in the scores against code and against both are

@@ -17,7 +17,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -68,10 +68,11 @@ def main() -> int:
 def _write(trees: list[Path], out: Path, exclude: list[str], most: int, overwrite: bool) -> None:
     output_file.check_output(out, overwrite, trees)
     texts, codes = read_excluded(exclude), read_excluded_code(exclude)
+    for tree in trees:
+        if not tree.is_dir():
+            raise InputError(f"{tree}: no such folder")
     counts: Counter[str] = Counter()
     output_file.write(out, (json.dumps(row) + "\n" for row in collect(trees, texts, codes, most, counts)))
-    if not counts["train"] + counts["dev"]:
-        raise InputError(f"{', '.join(map(str, trees))}: no documented functions")
     print(", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()), file=sys.stderr)
 
 
@@ -85,9 +86,12 @@ def read_excluded_code(patterns: Iterable[str]) -> ExcludedTexts:
 
 
 def collect(
-    trees: Iterable[Path], texts: ExcludedTexts, codes: ExcludedTexts, most: int, counts: Counter[str]
+    trees: Sequence[Path], texts: ExcludedTexts, codes: ExcludedTexts, most: int, counts: Counter[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the output; `counts` counts them and the functions that are left out."""
+    """Yield the rows of the output; `counts` counts them and the functions that are left out.
+
+    Raises InputError at the end if there are none.
+    """
     seen: set[bytes] = set()
     for tree in trees:
         chosen: Counter[tuple[str, str]] = Counter()
@@ -110,6 +114,8 @@ def collect(
                 if reason == row["split"]:
                     chosen[group] += 1
                     yield add_variant(row)
+    if not counts["train"] + counts["dev"]:
+        raise InputError(f"{', '.join(map(str, trees))}: no documented functions")
 
 
 def _shuffled(files: Iterable[Code]) -> list[Code]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -23,10 +22,9 @@ from simllm.model.saved_model import MeaningInfo
 from simllm.model.torch_engine import TorchEngine, pad
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
-from simllm.scoring.code import CodePair, CodeReader, words
+from simllm.scoring.code import CodeReader, words
 from simllm.scoring.embedding import batch_slices
 from train.code_reader import measure
-from train.code_reader.measure import RatedCode
 from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.config import MAY_BE_ZERO, TrainingConfig
 from train.runtime.distributed import World
@@ -42,9 +40,6 @@ class CodeReaderConfig(TrainingConfig):
     model: str  # the model folder whose encoder embeds the summaries
     start: str = ""  # a code reader to continue from, of any model; "" for the encoder of summaries
     pairs: str  # output of `train.code_reader.pairs`
-    dev: tuple[
-        str, ...
-    ] = ()  # rated summaries with their code, for the criterion that chooses the best model
     head: HeadConfig
     functions: int  # functions per update
     siblings: int  # functions of one source file that are drawn together
@@ -157,7 +152,6 @@ class CodeReaderTask:
         self.functions = Functions(Path(config.pairs), "train")
         self.lexicon = lexicon.load()
         self.dev = measure.make_trials(Path(config.pairs), "dev", config.seed, most=_DEV_TRIALS)
-        self.rated = [RatedCode.load(Path(file)) for file in config.dev]
         self.calibrated = info.fits  # by the last evaluation
         self._batches = Prefetcher(self._make_batch)
 
@@ -301,20 +295,16 @@ class CodeReaderTask:
         truth, weight = (torch.tensor(values, device=logits.device) for values in (labels, weights))
         return F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum") / 2
 
-    def reader(self, divides: bool = True) -> CodeReader:
-        """Return the scorer with the present weights."""
+    def reader(self) -> CodeReader:
+        """Return the scorer with the present weights; it reads summaries whole."""
         state = self.code.summary_map.state_dict().items()
         code = replace(self.code, map_weights={name: weight.cpu().numpy() for name, weight in state})
         pooling = self.summaries.info.pooling
-        return CodeReader(self.summaries, self.engine, pooling, code=code, divides=divides)
+        return CodeReader(self.summaries, self.engine, pooling, code=code, divides=False)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Return the criterion (lower is better): the negative mean of the figures on dev data."""
-        scored = measure.score_trials(self.reader(divides=False), self.dev)
+        scored = measure.score_trials(self.reader(), self.dev)
         figures = measure.aucs(scored)
         self.calibrated = measure.calibrate(scored, self.code.info.fits)
-        reader = self.reader()
-        for rated in self.rated:
-            scores = reader.score([CodePair(*row) for row in rated.pairs])
-            figures[f"spearman_{rated.name}"] = float(spearmanr(scores.values, rated.ratings).statistic)
         return -sum(figures.values()) / len(figures), figures

@@ -139,7 +139,6 @@ class MeaningConfig:
     sources: tuple[MeaningSourceConfig, ...]
     pairs: int  # number of pairs per update
     weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
-    freeze_encoder: bool = False  # whether this loss trains only the head
     # The model folder whose head is the start of training; by default, that of the initial model.
     start: str | None = None
 

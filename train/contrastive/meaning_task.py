@@ -56,7 +56,7 @@ class MeaningTask:
         self.head.to(world.device)
         # A copy for scoring is faster than the encoder itself.
         fast = frozen and precision == "bf16"
-        self.frozen = frozen or config.freeze_encoder
+        self.frozen = frozen
         self.engine = TorchEngine(start.encoder.to(world.device), "fast" if fast else "plain")
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self._updates = Prefetcher(self._make)

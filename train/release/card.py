@@ -46,7 +46,7 @@ class CardSources:
         model: The model folder, without the files below.
         figures: The content of `figures.json`. Beside what `measure` returns, "held_out" has the figures of
             the control model, and "seeds" and "ablations" have rows of `main_figures`.
-        training: The content of `training.json`, from `read_stages`.
+        training: The content of `training.json`, from `refresh.describe_runs`.
         logs: The rows of each stage's log, by the name of the file.
         notes: The text of the notes.
     """

@@ -82,14 +82,13 @@ def write_release(release: Release) -> None:
     """Write the released model folder."""
     runs = release.runs
     OutputFolder(release.out, saved_model.CONTENT).check()
-    OutputFolder(release.out).check_apart(
-        [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
-    )
+    control = [release.held_out] if release.held_out else []
+    OutputFolder(release.out).check_apart([*runs, *release.seeds, *control])
     config = training_config.load(MeasureConfig, release.config, [])
     for given in (release.calibrate, release.calibrate_meaning):
         if given and not given.is_file():
             raise InputError(f"{given}: no such file")
-    heads = [bool(saved_model.load(run / MODEL).head) for run in (runs[-1], *release.seeds)]
+    heads = [bool(saved_model.load(run / MODEL).head) for run in (runs[-1], *release.seeds, *control)]
     check_inputs(config, any(heads))
     notes = read_text(release.notes)
     seeds = [runs[-1], *release.seeds]

@@ -8,9 +8,10 @@ compares new ones; it measures the model (`train.release.measure`, `--config` na
 `figures.json`; and it writes the model card, README.md. With `--card-only`, it writes nothing but the card,
 from the files of the folder.
 
-After `--runs` stand the folders of the training runs, in the order in which they trained. Their logs and
-facts (`training.json`) replace those in the model folder. `--held-out` measures a control model, too. Figures
-of baselines are kept if neither the baselines nor the data have changed.
+After `--runs` stand the folders of the training runs, in the order in which they trained. Their logs are
+added, and their facts replace those in `training.json`; the card then shows no other logs. `--held-out`
+measures a control model, too. Figures of baselines are kept if neither the baselines nor the data have
+changed.
 
 The file after `--notes` is Markdown that is written by hand. It may begin with metadata for the card, such
 as the licence: YAML between two lines `---`. The text above its first heading of the second level opens the
@@ -74,12 +75,17 @@ def refresh(
     if not card_only:
         check_inputs(sets)
         before = read_figures(model)
-        figures = measure(model, sets, before)
-        figures |= {name: before[name] for name in _OF_OTHERS if name in before}
+        others = {name: before[name] for name in _OF_OTHERS if name in before}
+        if ablations:
+            others["ablations"] = summarize_ablations(ablations)
+        # All inputs are read before the measurement, which takes long.
+        if not runs:
+            read_stages(model)
+        if held_out:
+            saved_model.load(held_out)
+        figures = measure(model, sets, before) | others
         if held_out:
             figures["held_out"] = measure(held_out, sets, figures)
-        if ablations:
-            figures["ablations"] = summarize_ablations(ablations)
         golden_scores.write_golden_scores(model)
         added[FIGURES] = figures_json(figures)
     for name, content in added.items():
@@ -89,7 +95,24 @@ def refresh(
 
 def summarize_ablations(file: Path) -> dict[str, dict[str, float]]:
     """Return the main figures of each variant in the output of `train.release.ablations`."""
-    return {row["variant"]: main_figures(row) for row in json.loads(read_text(file))}
+    rows = _read_rows(file, {"variant", "spearman", "contrast"})
+    return {row["variant"]: main_figures(row) for row in rows}
+
+
+def read_stages(folder: Path) -> list[dict[str, Any]]:
+    """Read the facts about the training of a released model (see `describe_runs`)."""
+    return _read_rows(folder / TRAINING, {"name", "log"})
+
+
+def _read_rows(file: Path, keys: set[str]) -> list[dict[str, Any]]:
+    """Read a JSON list of objects that have these keys."""
+    try:
+        rows = json.loads(read_text(file))
+    except ValueError:
+        rows = None
+    if isinstance(rows, list) and all(isinstance(row, dict) and keys <= row.keys() for row in rows):
+        return rows
+    raise InputError(f"{file}: expected a JSON list of objects with {', '.join(sorted(keys))}")
 
 
 def read_figures(model: Path) -> dict[str, Any]:
@@ -115,7 +138,7 @@ def describe_runs(runs: Sequence[Path], after: Path | None = None) -> dict[str, 
     short paths and without settings that are null, false or {}. What came before the stage is left out,
     because other stages describe it. `after` is a released model, whose stages come first.
     """
-    stages = json.loads(read_text(after / TRAINING)) if after else []
+    stages = read_stages(after) if after else []
     files = {stage["log"]: read_text(after / stage["log"]) for stage in stages} if after else {}
     for number, folder in enumerate(runs, len(stages) + 1):
         facts = saved_model.load(folder / "model").info.provenance
@@ -144,7 +167,7 @@ def _without_unset(value: Any) -> Any:
 
 def read_sources(model: Path, notes: str) -> CardSources:
     """Read what the card of a model folder is made from."""
-    training: list[dict[str, Any]] = json.loads(read_text(model / TRAINING))
+    training = read_stages(model)
     logs = {stage["log"]: [row for _, row in reading.objects(model / stage["log"])] for stage in training}
     return CardSources(model, reading.read_json(model / FIGURES), training, logs, notes)
 

@@ -126,6 +126,9 @@ def test_trees_without_functions_are_an_error(call, tmp_path):
     done = call(pairs, tmp_path / "empty", "--out", tmp_path / "out.jsonl")
     assert done.returncode == 2
     assert "no documented functions" in done.stderr
+    missing = call(pairs, tmp_path / "empty", tmp_path / "missing", "--out", tmp_path / "out.jsonl")
+    assert (missing.returncode, missing.stderr) == (2, f"error: {tmp_path / 'missing'}: no such folder\n")
+    assert not list(tmp_path.glob("*.jsonl*"))
 
 
 @pytest.fixture(scope="module")

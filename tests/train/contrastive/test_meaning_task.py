@@ -177,7 +177,7 @@ def test_the_head_adds_its_loss(update_folder, with_head):
 
 
 def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head):
-    task = ContrastiveTask(settings(update_folder, *with_head, "meaning.freeze_encoder=true"), World())
+    task = ContrastiveTask(settings(update_folder, *with_head, "head_only=true"), World())
     sum(part()[0] for part in task.meaning.losses(3)).backward()
     assert all(p.grad is None for p in task.encoder.parameters())
     assert any(p.grad is not None for p in task.meaning.head.parameters())

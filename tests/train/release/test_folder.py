@@ -105,6 +105,11 @@ def test_refresh_brings_a_changed_folder_up_to_date(call, release, runs, sets, t
     assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
     assert [stage["name"] for stage in json.loads((out / "training.json").read_text())] == ["other"]
     assert f"Model hash {SimLLM(out).model.hash}" in (out / "README.md").read_text()
+    for damaged in ("[", '[{"name": "other"}]'):
+        (out / "training.json").write_text(damaged)
+        done = call(refresh_, out, "--notes", notes, "--card-only")
+        expected = "expected a JSON list of objects with log, name"
+        assert (done.returncode, done.stderr) == (2, f"error: {out / 'training.json'}: {expected}\n")
 
 
 def test_stages_of_the_released_start_come_first(release, runs, tmp_path):
