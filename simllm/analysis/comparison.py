@@ -10,7 +10,7 @@ pairs of systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
@@ -23,6 +23,7 @@ from simllm.io.tables import format_count
 from simllm.metric import SimLLM
 from simllm.metrics.interface import Example, Metric, MetricScores
 from simllm.scoring.scores import OUTPUTS, Scores
+from simllm.scoring.sentences import divide_pairs
 from simllm.stats.resampling import (
     LEAST_ITEMS,
     SEED,
@@ -156,8 +157,8 @@ def score_systems(
     # One call for all systems: texts that occur several times are encoded only once.
     scores = metric.score([candidate for candidate, _ in pairs], [reference for _, reference in pairs])
     # Scores of equal pairs can differ by rounding, which would count as wins: all get that of the first.
-    places: dict[tuple[str, str], int] = {}
-    first = [places.setdefault((clean(a), clean(b)), place) for place, (a, b) in enumerate(pairs)]
+    places: dict[Hashable, int] = {}
+    first = [places.setdefault(key, place) for place, key in enumerate(_what_is_scored(metric, pairs))]
     outputs = {name: values[first] for name in OUTPUTS if (values := getattr(scores, name)) is not None}
     scores = replace(scores, values=scores.values[first], **outputs)
     if len(references) > 1:
@@ -171,6 +172,21 @@ def score_systems(
         system: replace(scores, values=own, **{name: each[number] for name, each in joined.items()})
         for number, (system, own) in enumerate(zip(systems, values, strict=True))
     }
+
+
+def _what_is_scored(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> Iterator[Hashable]:
+    """Yield for each pair what its score depends on: the clauses, or the cleaned texts.
+
+    If a text is empty after cleaning, it is the words of both texts before.
+    """
+    n, texts = len(pairs), [pair[side] for side in (0, 1) for pair in pairs]
+    divided = divide_pairs(texts) if metric.long == "sentences" else {}
+    for i, pair in enumerate(pairs):
+        cleaned = tuple(map(clean, pair))
+        if i in divided:
+            yield divided[i], divided[n + i]
+        else:
+            yield cleaned if all(cleaned) else tuple(tuple(text.split()) for text in pair)
 
 
 def _check_systems(
@@ -192,20 +208,20 @@ def score_systems_by(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[Sequence[str]],
     over: str = "max",
-    sources: Sequence[str] | None = None,
+    sources: Sequence[tuple[str, str | None]] | None = None,
 ) -> tuple[dict[str, Floats], MetricScores]:
     """Score the texts of several systems by any metric; higher scores are better.
 
-    `sources` are the n pieces of code that the texts describe. Returns the (n,) scores of each system, with
-    NaN where a metric gives none, and the scores of all pairs.
+    `sources` are the n pieces of code that the texts describe, with their languages if known. Returns the
+    (n,) scores of each system, with NaN where a metric gives none, and the scores of all pairs.
     """
     _check_systems(systems, references, over)
-    code: Sequence[str | None] = sources or [None] * len(references[0])
+    code: Sequence[tuple[str | None, str | None]] = sources or [(None, None)] * len(references[0])
     examples = [
-        Example(*pair)
+        Example(candidate, reference, source, language)
         for texts in references
         for system in systems.values()
-        for pair in zip(system, texts, code, strict=True)
+        for candidate, reference, (source, language) in zip(system, texts, code, strict=True)
     ]
     scores = metric.score(examples)
     values = np.asarray(scores.values).reshape(len(references), len(systems), -1)

@@ -71,7 +71,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     )
     compare.add_argument(
         "--sources", type=Path, metavar="FILE",
-        help="for a metric that reads the code: JSON lines with source, one for each line of candidates",
+        help="for a metric that reads the code: JSON lines with source and language, one for each candidate",
     )  # fmt: skip
     shared_options.add_report_option(compare)
 
@@ -222,7 +222,7 @@ def _references_of(row: dict[str, Any], name: str, where: str) -> list[str]:
 
 
 def _compare(
-    options: Options, name: str, inputs: _Inputs, code: list[str] | None
+    options: Options, name: str, inputs: _Inputs, code: list[tuple[str, str | None]] | None
 ) -> tuple[_Measured, Compared, list[str]]:
     """Compare the systems by one metric; return the warnings, too."""
     import numpy as np
@@ -256,7 +256,9 @@ def _by_simllm(options: Options, inputs: _Inputs) -> _Measured:
     return _Measured(values, signature, "SIMLLM", learned=learned, scores=scores)
 
 
-def _by_metric(options: Options, name: str, inputs: _Inputs, code: list[str] | None) -> _Measured:
+def _by_metric(
+    options: Options, name: str, inputs: _Inputs, code: list[tuple[str, str | None]] | None
+) -> _Measured:
     """Score the systems by a metric of the registry, or by the wins that a pair-wise judge gives them."""
     import numpy as np
 
@@ -270,9 +272,17 @@ def _by_metric(options: Options, name: str, inputs: _Inputs, code: list[str] | N
     if judge is not None:
         if len(references) > 1:
             raise InputError(f"--metrics {name}: a pair-wise judge takes one file of references")
-        lines: Sequence[str | None] = code or [None] * len(references[0])
+        lines: Sequence[tuple[str | None, str | None]] = code or [(None, None)] * len(references[0])
         wins = judge.compare(
-            {system: list(map(Example, texts, references[0], lines)) for system, texts in systems.items()}
+            {
+                system: [
+                    Example(candidate, reference, source, language)
+                    for candidate, reference, (source, language) in zip(
+                        texts, references[0], lines, strict=True
+                    )
+                ]
+                for system, texts in systems.items()
+            }
         )
         facts = {**wins.facts, "orders disagree": wins.disagreeing, "first text named": wins.first}
         return _Measured(wins.values, wins.signature, "wins", facts)
@@ -309,11 +319,17 @@ def _shared(of_metrics: dict[str, list[str]]) -> list[str]:
     )
 
 
-def _sources(options: Options, n: int, dropped: int) -> list[str] | None:
-    """Read the code that line i of the candidates describes, for each i; None without a file."""
+def _sources(options: Options, n: int, dropped: int) -> list[tuple[str, str | None]] | None:
+    """Read the code that line i of the candidates describes, and its language, if known, for each i.
+
+    Return None without a file.
+    """
     if options.sources is None:
         return None
-    found = [reading.text_under(row, "source", where) for where, row in reading.objects(options.sources)]
+    found = [
+        (reading.text_under(row, "source", where), reading.language_of(row, where))
+        for where, row in reading.objects(options.sources)
+    ]
     if len(found) not in (n, n + dropped):
         count = format_count(len(found), "line")
         raise InputError(f"{options.sources} has {count}, but the candidates have {n:,}")

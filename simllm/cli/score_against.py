@@ -72,8 +72,7 @@ def read_items(file: Path, options: Options) -> tuple[list[PairWithId], list[Exa
         names = [options.candidate_field, options.code_field]
         names += [options.reference_field] if options.against == "both" else []
         candidate, code, *references = (reading.text_under(row, name, where) for name in names)
-        own = reading.text_under(row, "language", where) if "language" in row else ""
-        language = own or options.language  # a table may have empty cells
+        language = reading.language_of(row, where, options.language)
         id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
         reference = references[0] if references else None
         rows.append(PairWithId(candidate, words(code, language) if reference is None else reference, id_))

@@ -131,19 +131,23 @@ def _read(options: Options, source: PairSource, chosen: Sequence[str]) -> _Read:
 
 
 def read_with_source(options: Options) -> tuple[list[PairWithId], list[Example]]:
-    """Read pairs with the code that their texts describe, for a judge that reads the code."""
+    """Read pairs with the code that their texts describe, for a metric or judge that reads the code.
+
+    The language of a line comes before `--language`.
+    """
     from simllm.metrics.interface import Example
 
     if options.jsonl is None:
-        raise InputError(f'the judge reads the code: expected --jsonl FILE, with "{options.source_field}"')
+        raise InputError(f'the code is read, too: expected --jsonl FILE, with "{options.source_field}"')
     shared_options.refuse(options, ("as_published", "largest_tree"), FOR_CODE[1])
     fields = options.candidate_field, options.reference_field, options.source_field
     rows, examples = list[PairWithId](), list[Example]()
-    for where, row in reading.rows(options.jsonl, fields):
-        texts = [reading.text_under(row, name, where) for name in fields]
+    for where, row in reading.rows(options.jsonl, {*fields, "language"}):
+        candidate, reference, code = (reading.text_under(row, name, where) for name in fields)
         id_ = reading.value_under(row, options.id_field, where) if options.id_field else None
-        rows.append(PairWithId(texts[0], texts[1], id_))
-        examples.append(Example(texts[0], texts[1], texts[2], options.language))
+        rows.append(PairWithId(candidate, reference, id_))
+        language = reading.language_of(row, where, options.language)
+        examples.append(Example(candidate, reference, code, language))
     if not rows:
         raise InputError(f"{options.jsonl}: empty; expected {reading.ROWS}")
     return rows, examples

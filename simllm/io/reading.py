@@ -212,6 +212,11 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
     return value
 
 
+def language_of(row: dict[str, Any], where: str, default: str | None = None) -> str | None:
+    """Return the text under "language", or `default` if it is missing or, as in a table, empty."""
+    return (text_under(row, "language", where) if "language" in row else "") or default
+
+
 _LARGEST = 1 << 28  # bytes, ten times the largest tokenizer.json in use; larger files would fill the memory
 _PIECE = 1 << 20
 _DEEPEST = 100  # levels; code that copies the values recurses, and Python ends a recursion at 1,000

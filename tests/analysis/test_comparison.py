@@ -12,6 +12,7 @@ from simllm.analysis.comparison import compare, compare_scores, score_systems
 from simllm.cli.main import main
 from simllm.stats.resampling import sign_flip_p
 from simllm.stats.significance import paired_effect
+from simllm.text_cleaning import clean
 
 
 def test_permutation_and_bootstrap_as_in_scipy():
@@ -139,6 +140,21 @@ def test_equal_texts_of_two_systems_get_equal_scores(head_folder, monkeypatch):
     assert (scores["a"].values == scores["b"].values).all()
     assert (scores["a"].same == scores["b"].same).all()
     assert (scores["a"].values != scores["c"].values).sum() == 2
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_texts_that_are_equal_only_after_cleaning_keep_their_own_scores(head_folder, order):
+    metric = SimLLM(head_folder)
+    texts = {
+        "a": ["日本", "opens the file and reads it\n\ncloses the stream"],
+        "b": ["中国", "opens the file and reads it closes the stream"],
+    }
+    references = ["日本", "opens the file and reads it closes the stream"]
+    assert [clean(text) for text in texts["a"]] == [clean(text) for text in texts["b"]]
+    scores = score_systems(metric, {name: texts[name] for name in order}, [references])
+    for name, own in texts.items():
+        assert scores[name].values == pytest.approx(metric.score(own, references).values, abs=1e-6)
+    assert (scores["a"].values != scores["b"].values).all()
 
 
 def test_several_references(model_folder):

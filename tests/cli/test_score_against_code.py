@@ -40,6 +40,27 @@ def test_scores_are_those_of_the_class(items, against):
     assert ("fits" in table["rows"][0]) == (scores.fits is not None)
 
 
+def test_metrics_read_the_language_of_each_line(tmp_path):
+    """A docstring is no code, so that a text that repeats a wrong one fits no better."""
+    code = 'def add(a, b):\n    """Deletes the file."""\n    return a + b\n'
+    texts = ["deletes the file", "adds two numbers"]
+    rows = [{"candidate": text, "reference": "sums", "source": code, "language": "python"} for text in texts]
+    file = tmp_path / "items.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("score", "--jsonl", file, "--metrics", "simllm-code", "-f", "json")
+    expected = SimLLM().score([Example(text, None, code, "python") for text in texts], against="code")
+    found = [row["simllm-code"] for row in json.loads(done.stdout)["rows"]]
+    assert found == pytest.approx(expected.values.tolist())
+    for name, text in zip("ab", texts, strict=True):
+        (tmp_path / f"{name}.txt").write_text(text + "\n")
+    (tmp_path / "refs.txt").write_text("sums\n")
+    (tmp_path / "code.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    names = ["-c", tmp_path / "a.txt", tmp_path / "b.txt", "-r", tmp_path / "refs.txt"]
+    options = ["--metrics", "simllm-code", "--sources", tmp_path / "code.jsonl", "-f", "json"]
+    systems = json.loads(run("compare", *names, *options).stdout)["systems"]
+    assert [system["mean"] for system in systems] == pytest.approx(expected.values.tolist())
+
+
 def test_an_unknown_language_is_told(tmp_path):
     file = tmp_path / "items.jsonl"
     rows = [ITEMS[0] | {"language": name} for name in ("Python", "pyton", "rust", "", "java")]

@@ -367,7 +367,7 @@ def test_reference_free_judge_reads_the_code(server, judge, pairs):
     assert not any(reference in prompt for reference, *_ in PAIRS)
     done = run("score", "a", "b", "--metrics", name)
     assert done.returncode == 2
-    assert "the judge reads the code: expected --jsonl FILE" in done.stderr
+    assert "the code is read, too: expected --jsonl FILE" in done.stderr
 
 
 def logprobs_reply(body):
