@@ -239,16 +239,18 @@ class ScoredPairs:
         return float(np.interp(95, np.linspace(0, 100, len(scores)), scores))
 
     @cached_property
-    def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if one of its candidates scores below `unrelated_below`.
+    def single(self) -> NDArray[np.bool_]:
+        """(n,) bool, true for a pair of single sentences; scores of others follow another scale."""
+        return ~np.isin(np.arange(len(self)), self.divided)
 
-        Scores of several sentences are lower than those of random sentences suggest, and are left out.
-        """
+    @cached_property
+    def any_unrelated(self) -> NDArray[np.bool_]:
+        """(n,) bool, true for a single pair if one of its candidates scores below `unrelated_below`."""
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
         below = _any(
             [values < bar for values in self.scores.values()] if self.has_systems else [self.main < bar]
         )
-        return below & ~np.isin(np.arange(len(self)), self.divided)
+        return below & self.single
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simllm.analysis.comparison import Comparison
 from simllm.analysis.score_report.pairs import LONGEST_EXPLAINED, ScoredPairs
@@ -239,37 +240,44 @@ def _on_the_best(comparison: Comparison) -> str:
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
     """Write sentences that compare a single system with unrelated texts, if calibrated."""
-    scale, bar = scored.calibration, scored.unrelated_below
-    if scale is None or bar is None:
+    scale, bar, single = scored.calibration, scored.unrelated_below, scored.single
+    if scale is None or bar is None or not single.any():
         return []
     low = int(scored.any_unrelated.sum())
     usual = f"below {format_number(bar)}, as 95% of unrelated texts do"
     they = "it scores" if low == 1 else "they score"
     unrelated = (
-        f"{_share(low, len(scored))} may be of unrelated texts: {they} {usual}. "
+        f"{_share(low, int(single.sum()))} may be of unrelated texts: {they} {usual}. "
         'The filter "score like unrelated texts" shows such pairs.'
         if low
-        else f"No pair scores {usual}."
+        else f"{_none(single)} scores {usual}."
     )
     return [
-        f"The mean is above {_percentile_of_mean(scale, scored.main)} of the scores of unrelated texts.",
+        f"The mean{_of_single(single)} is above {_percentile_of_mean(scale, scored.main[single])} of the "
+        "scores of unrelated texts.",
         unrelated,
     ]
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
     """Write sentences that compare each system with unrelated texts, if calibrated."""
-    scale, bar = scored.calibration, scored.unrelated_below
-    if scale is None or bar is None:
+    scale, bar, single = scored.calibration, scored.unrelated_below, scored.single
+    if scale is None or bar is None or not single.any():
         return []
     return [
         *(
-            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of unrelated "
-            f"texts. {_count_below(values, bar)} below {format_number(bar)}."
+            f"{name}: the mean{_of_single(single)} is above {_percentile_of_mean(scale, values[single])} of "
+            f"the scores of unrelated texts. {_count_below(values, bar, single)} below {format_number(bar)}."
             for name, values in scored.scores.items()
         ),
         f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
     ]
+
+
+def _of_single(single: NDArray[np.bool_]) -> str:
+    """Say of which pairs a mean is, if not of all."""
+    count = format_count(int(single.sum()), "pair")
+    return "" if single.all() else f" of the {count} of single sentences"
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
@@ -278,12 +286,16 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
     return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
 
 
-def _count_below(values: Floats, bar: float) -> str:
+def _count_below(values: Floats, bar: float, single: NDArray[np.bool_]) -> str:
     """Write the start of a sentence, such as "12 pairs (3%) score"; the caller adds "below" and the bar."""
-    low = int((values < bar).sum())
+    low = int((values[single] < bar).sum())
     if low == 0:
-        return "No pair scores"
-    return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
+        return f"{_none(single)} scores"
+    return f"{_share(low, int(single.sum()))} score{'s' if low == 1 else ''}"
+
+
+def _none(single: NDArray[np.bool_]) -> str:
+    return "No pair" if single.all() else "None of these pairs"
 
 
 def _share(count: int, n: int) -> str:

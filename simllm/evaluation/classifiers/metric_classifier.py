@@ -91,6 +91,11 @@ def _predict(
         others = np.setdiff1d(np.arange(len(gold)), test)
         scores = scored[""][others]
         known = ~np.isnan(scores)
+        if len(np.unique(gold[others][known])) < 2:
+            raise InputError(
+                f"{metric.name}: fold {number + 1} has no threshold, because only {known.sum()} of the other"
+                f" {len(others)} pairs have a score, and these are not of both classes"
+            )
         learned.append(_learn(scores[known], gold[others][known]))
     for name, numbers, _ in variants:
         # A variant is in the fold of its original, whose threshold was learned without it.

@@ -110,6 +110,24 @@ def test_the_scores_of_each_system_are_put_into_words(default_metric):
     assert sentences[3].startswith("95% of unrelated texts score below .")
 
 
+@pytest.mark.parametrize("systems", [True, False])
+def test_scores_of_several_sentences_are_not_compared_with_those_of_unrelated_texts(default_metric, systems):
+    names = ["good", "bad"] if systems else ["score"]
+    scores = {name: np.array([0.9, 0.0, 0.1]) for name in names}
+    candidates = {name if systems else "": ["b"] * 3 for name in names}
+
+    def top(divided):
+        run = ScoredPairs(
+            ["a"] * 3, candidates, scores, calibration=default_metric.calibration, divided=divided
+        )
+        return " ".join(items(render_report(run, "", compare_scores(scores) if systems else None)))
+
+    one_is_left = top([1, 2])
+    assert "he mean of the 1 pair of single sentences is above" in one_is_left
+    assert "None of these pairs scores below " in one_is_left
+    assert "of the scores of unrelated" not in top([0, 1, 2])
+
+
 def test_a_sentence_counts_the_pairs_that_may_be_unrelated(default_metric):
     scores = {"score": np.array([0.9, 0.0, 0.1])}
     run = ScoredPairs(["a"] * 3, {"": ["b"] * 3}, scores, calibration=default_metric.calibration)

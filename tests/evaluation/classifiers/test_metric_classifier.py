@@ -9,6 +9,7 @@ from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.evaluation.classifiers.metric_classifier import classify
 from simllm.metrics import registry
+from simllm.metrics.interface import PlainScores
 from tests.command import run
 
 
@@ -91,3 +92,19 @@ def test_command_keeps_predictions_and_variants(rated, tmp_path):
 def test_too_few_pairs_of_a_class(rated):
     with pytest.raises(InputError, match="0 of 40 pairs have a mean rating of 5 or more"):
         classify(ratings.load(rated), 5, [], folds=5)
+
+
+def test_pairs_without_a_score_leave_too_few(rated):
+    """A metric that scores one class only gives no threshold."""
+
+    class Silent:
+        name = "silent"
+        signature = "silent"
+
+        def score(self, examples):
+            values = np.array([1.0 if "socket" in each.candidate else np.nan for each in examples])
+            return PlainScores(values, "silent")
+
+    message = "silent: fold 1 has no threshold, because only 8 of the other 32 pairs have a score"
+    with pytest.raises(InputError, match=message):
+        classify(ratings.load(rated), 3, [Silent()], folds=5)
