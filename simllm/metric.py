@@ -34,6 +34,7 @@ from simllm.scoring.scores import (
     Pair,
     Scores,
     about_empty_pairs,
+    about_percentiles,
     about_truncated,
     about_unreadable,
     chunks,
@@ -241,23 +242,31 @@ class SimLLM:
 
     def _with_fit(self, fit: FitScores, other: Scores | None, against: str) -> Scores:
         """Make the scores against code, or combine them with `other`, the scores against references."""
-        scores = replace(
-            self.no_scores,
-            values=fit.values,
-            empty=fit.empty,
-            truncated=fit.truncated,
+        if other is None:
+            return replace(
+                self.no_scores,
+                values=fit.values,
+                empty=fit.empty,
+                truncated=fit.truncated,
+                signature=self.signature_against(against),
+                calibration=None,
+                same=None,
+                graded=None,
+                warnings=fit.warnings,
+                fits=fit.fits,
+            )
+        return replace(
+            other,
+            values=self.code_reader.combine(other.values, fit),
+            by_reference=other.values,
+            # An empty or long candidate is counted on both sides.
+            empty=max(other.empty, fit.empty),
+            truncated=max(other.truncated, fit.truncated),
             signature=self.signature_against(against),
             calibration=None,
-            same=None,
-            graded=None,
-            warnings=fit.warnings,
+            warnings=(*other.warnings, *fit.warnings),
             fits=fit.fits,
         )
-        if other is None:
-            return scores
-        values = self.code_reader.combine(other.values, fit)
-        found = (*other.warnings, *fit.warnings)
-        return replace(scores, values=values, same=other.same, graded=other.graded, warnings=found)
 
     def score_groups(self, groups: Sequence[Sequence[Example]], against: str = "reference") -> list[Scores]:
         """Score several lists of examples as one batch, such as the requests that wait in a server.
@@ -413,12 +422,15 @@ class SimLLM:
         parts["version"] = simllm.__version__
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
-    def warnings_about(self, scores: Scores) -> tuple[str, ...]:
-        """Return warnings about texts that are too long for the model, or that cleaning left empty."""
+    def warnings_about(self, scores: Scores, scale: str = "raw") -> tuple[str, ...]:
+        """Return warnings about texts that are too long for the model, that cleaning left empty, or that do
+        not suit the scale on which the scores are shown.
+        """
         pairs = len(scores.values)
         return (
             *about_truncated(2 * pairs, scores.truncated, self.longest, self.on_long),
             *about_empty_pairs(pairs, scores.empty, scores.unreadable),
+            *about_percentiles(scores, scale),
         )
 
     def _scored(

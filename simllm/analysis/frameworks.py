@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError, OptionError
 from simllm.metric import SimLLM
-from simllm.scoring.scores import CHANGED, Scores
+from simllm.scoring.scores import CHANGED, Scores, about_percentiles
 
 if TYPE_CHECKING:
     from mteb.models import ModelMeta
@@ -69,6 +69,8 @@ def assert_same_meaning(
         # Where warnings are errors, those about long texts must not take the place of the assertion.
         warnings.simplefilter("always", UserWarning)
         scores = metric.score([candidate], [reference])
+        for message in about_percentiles(scores, scale):
+            warnings.warn(message, stacklevel=2)
         value = float(scores.on(scale)[0])
         if value < limit:
             message = _describe_difference(metric, candidate, reference, scores, scale, value, limit)

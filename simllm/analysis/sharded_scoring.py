@@ -111,7 +111,7 @@ class ShardScorer:
 
         def summary() -> dict[str, Any]:
             scores = concatenate(parts, self.metric.no_scores)
-            messages = (*equal.warnings(), *self.metric.warnings_about(scores))
+            messages = (*equal.warnings(), *self.metric.warnings_about(scores, settings.scale))
             return columns.summary(replace(scores, warnings=messages))
 
         tables.write_chunks(columns.columns, rows(), summary, settings.format, shard.table)

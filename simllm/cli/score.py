@@ -231,7 +231,9 @@ def _write(
 
     def all_scores() -> Scores:
         scores = concatenate(parts, metric.no_scores)
-        return replace(scores, warnings=(*messages, *equal.warnings(), *metric.warnings_about(scores)))
+        return replace(
+            scores, warnings=(*messages, *equal.warnings(), *metric.warnings_about(scores, table.scale))
+        )
 
     tables.write_chunks(
         table.columns, rows(), lambda: table.summary(all_scores()), table.format, options.output

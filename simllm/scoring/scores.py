@@ -32,7 +32,7 @@ def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float
 
 SCALES = ("raw", "percentile", "same", "graded")
 OUTPUTS = ("same", "graded")  # of the meaning head
-COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
+COUNTS = ("empty", "unreadable", "truncated", "deduplicated", "divided")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Scores:
         unreadable: Number of texts that are empty after cleaning, but were not empty before.
         truncated: Number of texts that are longer than the model's longest input.
         deduplicated: Number of texts that were not encoded because they are equal to an earlier text.
+        divided: Number of pairs that were compared clause by clause, because a text has several sentences.
         signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles; None if there is none.
         same: (n,) probabilities that the two texts have the same meaning; None if the model cannot estimate
@@ -57,6 +58,7 @@ class Scores:
         prior: The expected share of pairs with the same meaning, on which `same` depends.
         fits: (n,) probabilities that the candidates fit their code; None if they were not scored against
             code, or the model cannot estimate them.
+        by_reference: (n,) scores against the references alone; None unless `values` are against both.
     """
 
     values: NDArray[np.float64]
@@ -71,6 +73,8 @@ class Scores:
     warnings: tuple[str, ...] = ()
     prior: float = EVEN
     fits: NDArray[np.float64] | None = None
+    by_reference: NDArray[np.float64] | None = None
+    divided: int = 0
 
     @property
     def mean(self) -> float:
@@ -81,7 +85,8 @@ class Scores:
     def percentiles(self) -> NDArray[np.float64]:
         """(n,) percentiles: for each pair, the percentage (0 to 100) of random pairs that score lower.
 
-        A random pair has two different texts, chosen at random from a corpus. InputError without calibration.
+        A random pair has two different texts, chosen at random from a corpus, mostly single sentences: the
+        percentiles of `divided` pairs mean nothing. InputError without calibration.
         """
         if self.calibration is None:
             raise InputError("no calibration: the model folder has none for this pooling and similarity")
@@ -91,12 +96,13 @@ class Scores:
     def changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
 
-        This is the case if the score is at least 0.4 and the probability of the same meaning is below 0.3.
-        All values are false if the model cannot estimate this probability.
+        This is the case if the score (against the reference) is at least 0.4 and the probability of the same
+        meaning is below 0.3. All values are false if the model cannot estimate this probability.
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
-        return meaning_may_have_changed(self.values, self.same)
+        similar = self.values if self.by_reference is None else self.by_reference
+        return meaning_may_have_changed(similar, self.same)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
         """Return the scores as a pandas Series named "score".
@@ -208,6 +214,16 @@ def about_empty_pairs(pairs: int, empty: int, unreadable: int) -> list[str]:
     return [f"{empty} of {pairs} pairs have a text that is {how}; {scores}"] if empty else []
 
 
+def about_percentiles(scores: Scores, scale: str) -> list[str]:
+    """Return the warning about percentiles of texts of several sentences, if there are any."""
+    if scale != "percentile" or not scores.divided:
+        return []
+    return [
+        f"{scores.divided} of {len(scores.values)} pairs have several sentences; their percentiles mean nothing, "
+        "because random pairs are mostly of single sentences"
+    ]
+
+
 CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`
 Pair = TypeVar("Pair", bound=tuple[Any, ...])  # a tuple of candidate, reference, and optionally more
 Item = TypeVar("Item")
@@ -262,6 +278,7 @@ def _counted(pairs: Sequence[Pair], texts: Tokenized, values: PairValues, no_sco
         unreadable=texts.unreadable,
         truncated=len(texts.long),
         deduplicated=texts.repeated,
+        divided=len(texts.divided) // 2,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simllm import InputError, SimLLM
+from simllm.analysis.frameworks import assert_same_meaning
 from simllm.model.config import ModelConfig, ScoreScale
 from tests.command import run
 from train.release import calibrate
@@ -58,6 +59,12 @@ def test_calibrated_model_gives_percentiles(calibrated, model_folder, comments):
     scores = SimLLM(calibrated).score(comments[:50], comments[50:100])
     assert scores.values == pytest.approx(SimLLM(model_folder).score(comments[:50], comments[50:100]).values)
     assert 20 < np.median(scores.percentiles) < 80  # these are random pairs
+    assert 0 < scores.divided < 10  # some comments have several sentences
+    several = "Adds two. Opens the file."
+    done = run("score", several, "gets the name", "--model", calibrated, "--scale", "percentile")
+    assert "1 of 1 pairs have several sentences; their percentiles mean nothing" in done.stderr
+    with pytest.warns(UserWarning, match="their percentiles mean nothing"), pytest.raises(AssertionError):
+        assert_same_meaning(several, "it", limit=100, scale="percentile", metric=SimLLM(calibrated))
     done = run("score", "adds two", "gets the name", "--model", calibrated, "--scale", "percentile")
     header, row = (line.split("\t") for line in done.stdout.splitlines())
     assert header == ["score", "candidate", "reference"]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,7 +24,7 @@ from simllm.analysis.server.transport import Gate
 from simllm.errors import InputError
 from simllm.io import html_page, tables
 from simllm.metrics.interface import Example
-from simllm.scoring.scores import Scores
+from simllm.scoring.scores import Scores, about_percentiles
 from simllm.scoring.table import ScoreTable
 from simllm.text_cleaning import encodable
 
@@ -167,6 +168,7 @@ def _examples(request: ScoreRequest) -> list[Example]:
 def score_reply(scores: Scores, scale: str) -> dict[str, Any]:
     """Return the JSON object that `simllm score -f json` writes, without the texts."""
     table = ScoreTable(scale, "json", False, scores)
+    scores = replace(scores, warnings=(*scores.warnings, *about_percentiles(scores, scale)))
     columns = {"score": scores.on(scale)}
     if table.with_same:
         columns["same"] = scores.on("same")
