@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ def assert_same_meaning(
         scores = metric.score([candidate], [reference])
         for message in about_percentiles(scores, scale):
             warnings.warn(message, stacklevel=2)
+            scores = replace(scores, warnings=(*scores.warnings, message))
         value = float(scores.on(scale)[0])
         if value < limit:
             message = _describe_difference(metric, candidate, reference, scores, scale, value, limit)

@@ -218,9 +218,10 @@ def about_percentiles(scores: Scores, scale: str) -> list[str]:
     """Return the warning about percentiles of texts of several sentences, if there are any."""
     if scale != "percentile" or not scores.divided:
         return []
+    why = "because random pairs are mostly of single sentences"
     return [
-        f"{scores.divided} of {len(scores.values)} pairs have several sentences; their percentiles mean nothing, "
-        "because random pairs are mostly of single sentences"
+        f"{scores.divided} of {len(scores.values)} pairs have several sentences; "
+        f"their percentiles mean nothing, {why}"
     ]
 
 
