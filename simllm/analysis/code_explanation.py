@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.scoring.code import CodePair, words
-from simllm.text_cleaning import divide
+from simllm.text_cleaning import clean, divide
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w+")
 _KEYWORDS = frozenset(keyword.kwlist) | frozenset(
@@ -55,12 +56,20 @@ class CodeExplanation:
 
 
 def explain_against_code(metric: SimLLM, summary: str, code: str, language: str | None) -> CodeExplanation:
-    """Score a summary and each of its clauses against code, and find the identifiers that support them."""
+    """Score a summary and each of its clauses against code, and find the identifiers that support them.
+
+    Raises InputError if the summary or the code has no words.
+    """
+    for name, cleaned in (("summary", clean(summary)), ("code", words(code, language))):
+        if not cleaned:
+            raise InputError(f"explain: the {name} is empty after cleaning; expected words")
     texts, model = divide(summary).texts or (summary,), metric.code_reader.model
     if not model:  # how low a score is too low was measured with such a model only
         message = "no model that reads code belongs to this model: statements without support are not marked"
         warnings.warn(message, stacklevel=2)
     scores = metric.code_reader.score([CodePair(code, text, language) for text in (summary, *texts)])
+    for message in scores.warnings:
+        warnings.warn(message, stacklevel=2)
     values = scores.values.tolist()
     fits: list[float | None] = [None] * len(values) if scores.fits is None else scores.fits.tolist()
     names = _identifiers(code, language)

@@ -15,6 +15,7 @@ from simllm.model.config import cosine
 from simllm.scoring import token_matching
 from simllm.scoring.scores import CHANGED, DOUBTFUL, SIMILAR
 from simllm.scoring.sentences import UNSUPPORTED, Comparison, DividedText
+from simllm.text_cleaning import clean
 
 SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
 BOUNDARY = "▁"  # first character of a token that begins a word
@@ -226,11 +227,11 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
     """Explain several pairs as `explain` does, faster: the encoder reads all texts together."""
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
+    if not all(clean(text) for pair in pairs for text in pair):
+        raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(metric.divides(*pair) for pair in pairs):
         raise InputError("explain: a text has several sentences; use explain_clauses, or long='whole'")
     texts = metric.tokenize([text for pair in pairs for text in pair])
-    if texts.empty.any():
-        raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
     whole = [

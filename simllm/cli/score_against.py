@@ -24,7 +24,9 @@ def run(options: Options, groups: Groups) -> None:
     from simllm.metric import SimLLM
     from simllm.metrics.interface import PlainScores
 
-    metric = SimLLM(options.model, mode=options.mode, on_long=options.on_long, long=options.long)
+    metric = SimLLM(
+        options.model, mode=options.mode, device=options.device, on_long=options.on_long, long=options.long
+    )
     with results.collected() as messages:
         scores = metric.score(examples, against=options.against)
     fits = scores.fits

@@ -103,6 +103,7 @@ def test_report_shows_the_code_and_only_real_references(items, tmp_path, against
     [
         (["a", "b", "--against", "code"], '--against code needs --jsonl FILE, with "code"'),
         (["--jsonl", "FILE", "--against", "code", "--scale", "percentile"], "--scale does not go with"),
+        (["--jsonl", "FILE", "--against", "code", "--device", "abacus"], "abacus"),
         (["--jsonl", "FILE", "--against", "code", "--metrics", "bleu"], "--metrics does not go with"),
         (
             ["--jsonl", "FILE", "--against", "code", "--code-field", "body"],
@@ -164,6 +165,17 @@ def test_a_model_without_a_reader_of_code_marks_no_statement(code, model_folder)
     assert "no model that reads code belongs to this model" in done.stderr
     text = run("explain", "opens the printer", "--code", code, "--model", model_folder).stdout
     assert "without support" not in text
+
+
+def test_explaining_tells_of_texts_without_words_and_unknown_languages(code, tmp_path):
+    empty = tmp_path / "empty.py"
+    empty.write_text("# adds\n")
+    for summary, file, name in (("adds", empty, "code"), ("日本", code, "summary")):
+        done = run("explain", summary, "--code", file)
+        expected = f"simllm: error: explain: the {name} is empty after cleaning; expected words\n"
+        assert (done.returncode, done.stderr, done.stdout) == (2, expected, "")
+    done = run("explain", "adds", "--code", code, "--language", "pyton", "-f", "json")
+    assert "have an unknown language (pyton)" in json.loads(done.stdout)["warnings"][0]
 
 
 def test_words_of_comments_support_nothing(code):
