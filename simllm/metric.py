@@ -20,7 +20,7 @@ from simllm.model import code_model, saved_model
 from simllm.model.config import SIMILARITIES, check_pooling
 from simllm.model.saved_model import SavedModel, default_model
 from simllm.scoring import embedding, sentences, token_matching
-from simllm.scoring.code import CodeReader, FitScores, choose_against, code_pairs
+from simllm.scoring.code import AGAINST, CodeReader, FitScores, choose_against, code_pairs
 from simllm.scoring.embedding import (
     EmbeddingScorer,
     Engine,
@@ -234,11 +234,17 @@ class SimLLM:
 
     def _score_with_code(self, examples: Sequence[Example], against: str) -> Scores:
         """Score n candidates against the code in their examples, or against both code and reference."""
+        self._check_cosine(against)
         other = self.score(*candidates_and_references(examples)) if against == "both" else None
         fit = self.code_reader.score(code_pairs(examples))
         for message in fit.warnings:
             warnings.warn(message, stacklevel=3)
         return self._with_fit(fit, other, against)
+
+    def _check_cosine(self, against: str) -> None:
+        """Refuse other scores than the cosines with which the scores against code were fitted."""
+        if (self.pooling, self.similarity) != ("mean", "cosine"):
+            raise InputError(f"against {against}: expected mean pooling and the similarity cosine")
 
     def _with_fit(self, fit: FitScores, other: Scores | None, against: str) -> Scores:
         """Make the scores against code, or combine them with `other`, the scores against references."""
@@ -286,6 +292,10 @@ class SimLLM:
             InputError: An example lacks the reference or source that it is scored against, a text is too
                 long and `on_long` is `error`, or tokens are matched without `frequencies`.
         """
+        if against not in AGAINST:
+            raise InputError(f"against {against!r}: expected one of {', '.join(AGAINST)}")
+        if against != "reference":
+            self._check_cosine(against)
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: several lists need a table of frequencies")
         others: list[Scores | None] = [None] * len(groups)

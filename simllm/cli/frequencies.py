@@ -57,6 +57,8 @@ def run(options: Options) -> None:
     if (options.ngrams is None) != (options.language is None):
         raise InputError("--ngrams K and --language NAME go together")
     if options.ngrams is not None and options.language is not None:
+        if options.model is not None:
+            raise InputError("--model goes with references, not with --ngrams")
         _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
         return
     output_file.check_output(options.output, options.overwrite)

@@ -308,11 +308,17 @@ def read_csv(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tu
 
 
 def _rows(file: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tuple[str, list[str]]]:
-    number = 0
+    number = blank = 0
     try:
         for values in reader:
             if not any(map(str.strip, values)):
-                continue  # an empty line, or one of separators alone
+                # Of separators alone: a row of empty texts, or the end of a table that Excel wrote.
+                blank += len(values) > 1
+                continue
+            for _ in range(blank):
+                number += 1
+                yield f"{file}, row {number}", [""] * columns
+            blank = 0
             number += 1
             # As in the header: Excel ends lines with separators where a column was emptied.
             while len(values) > columns and not values[-1].strip():

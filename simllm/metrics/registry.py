@@ -105,7 +105,8 @@ def check_names(chosen: Iterable[str]) -> None:
         if _is_function(name.whole):
             continue
         if name.kind not in (*METRICS, *_LEARNED, _COLUMN) and name.kind not in _entry_points():
-            known = ", ".join((*names(), *CODE, "judge=FILE"))
+            learned = (each for each in _LEARNED if each not in BUILT_IN)
+            known = ", ".join((*names(), *learned, *CODE, "judge=FILE"))
             raise InputError(f"metric {name.kind!r}: expected one of {known}, column=NAME, module:function")
 
 

@@ -23,6 +23,8 @@ def test_folder(tmp_path):
     assert done.stdout == f"a.py:6: wait: {REASON} [unknown-parameter]\n    time: in seconds\n"
     assert (done.returncode, done.stderr) == (1, "simllm: 1 alarm in 2 files with 2 functions documented\n")
     assert run("check", "b.py", cwd=tmp_path).returncode == 0
+    twice = run("check", "a.py", ".", tmp_path / "a.py", cwd=tmp_path)
+    assert (twice.stdout, twice.stderr) == (done.stdout, done.stderr)
 
 
 def test_order_of_alarms(tmp_path):

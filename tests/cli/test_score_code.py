@@ -171,6 +171,10 @@ def test_incomplete_items_are_errors(tmp_path, row, arguments, message):
             "language 'cobol': expected one of cpp, go, java",
         ),
         (["frequencies", ".", "--ngrams", "3", "-o", "x.json"], "--ngrams K and --language NAME go together"),
+        (
+            ["frequencies", ".", "--ngrams", "3", "--language", "java", "--model", "x", "-o", "x.json"],
+            "--model goes with references, not with --ngrams",
+        ),
         (["frequencies", ".", "--ngrams", "0", "--language", "go", "-o", "x.json"], "--ngrams 0: expected"),
         (["frequencies", ".", "--ngrams", "3", "--language", "go", "-o", "x.json"], ".: no files of go"),
         (["frequencies", ".", "--ngrams", "3", "--language", "x", "-o", "x.json"], "language 'x': expected"),

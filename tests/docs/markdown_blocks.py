@@ -151,7 +151,7 @@ class Session:
             patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             patch.setenv("PYTHONPATH", str(ROOT))
             patch.setattr(saved_model, "load", _load_once)
-            patch.setattr(metric, "Engine", _engine_once)
+            patch.setattr(metric, "load_engine", _engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
@@ -177,7 +177,7 @@ class Session:
 
 # A page loads the same model many times.
 _load_once = functools.cache(saved_model.load)
-_engine_once = functools.cache(metric.Engine)
+_engine_once = functools.cache(metric.load_engine)
 
 
 def _process(command, folder, out):

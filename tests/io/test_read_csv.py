@@ -37,6 +37,12 @@ def test_files_of_spreadsheets(tmp_path, data):
     assert read(tmp_path / "a.csv", data) == (HEADER, ROWS)
 
 
+def test_a_row_of_empty_texts_is_kept_unless_it_ends_the_table(tmp_path):
+    """Rows of two tables belong together by their number."""
+    data = b"item,gold,predicted\n1,cat,dog\n,,\n\n , ,,\n2,dog,dog\n,,\n,,\n"
+    assert read(tmp_path / "a.csv", data) == (HEADER, [ROWS[0], [""] * 3, [""] * 3, ROWS[1]])
+
+
 def test_line_breaks_and_separators_in_quotation_marks(tmp_path):
     for end in (b"\n", b"\r\n", b"\r"):
         data = b'item,gold,predicted\n1,"a,b","c\nd ""e"""\n'.replace(b"\n", end)

@@ -147,6 +147,19 @@ def test_missing_texts_are_named(metric, examples, against, message):
         metric.score(examples, against=against)
 
 
+@pytest.mark.parametrize("option", [{"similarity": "f1"}, {"pooling": "cls"}])
+def test_scores_against_code_are_cosines(option):
+    metric, example = SimLLM(**option), Example("a", "b", "c")
+    for against in ("code", "both"):
+        message = f"against {against}: expected mean pooling and the similarity cosine"
+        with pytest.raises(InputError, match=message):
+            metric.score([example], against=against)
+        with pytest.raises(InputError, match=message):
+            metric.score_groups([[example]], against)
+    with pytest.raises(InputError, match="against 'source': expected one of reference, code, both"):
+        metric.score_groups([[example]], "source")
+
+
 def test_no_examples_have_no_scores(metric):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -52,14 +52,19 @@ class Search:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def in_folders(self, paths: Sequence[Path]) -> Iterator[Case]:
-        """Check each documented function in files and folders as it is."""
+        """Check each documented function in files and folders as it is; files that are named twice, once."""
+        seen = set[Path]()
         for path in paths:
             if not path.exists():
                 raise InputError(f"{path}: no such file or folder")
             if path.is_file() and path.suffix not in LANGUAGE_OF_SUFFIX:
                 raise InputError(f"{path}: expected source code: {', '.join(LANGUAGE_OF_SUFFIX)}")
             for file in [path] if path.is_file() else source_files(path):
-                if version := self._version(self._read(file), file):
+                if (real := file.resolve()) in seen:
+                    continue
+                seen.add(real)
+                content = self._read(file)
+                if content is not None and (version := self._version(content, file)):
                     self.files += 1
                     for function in version.functions:
                         self.functions += 1
@@ -115,8 +120,9 @@ class Search:
         """Check the files that were named themselves, but are in no commit yet."""
         for path in paths:
             name = path.resolve().relative_to(root.resolve()).as_posix()
-            if path.is_file() and name not in known and chosen(name):
-                yield from self._changed_file(_shown(path), _ChangedFile(), self._read(path))
+            is_new = path.is_file() and name not in known and chosen(name)
+            if is_new and (content := self._read(path)) is not None:
+                yield from self._changed_file(_shown(path), _ChangedFile(), content)
 
     def _changes(
         self, repository: Repository, first: str, last: str, chosen: _Chosen

@@ -153,6 +153,8 @@ def run(options: Options) -> None:
     if of_metric and not (options.metric and registry.uses_model(options.metric)):
         raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
     metric = registry.load(options.metric, of_metric) if options.metric else None
+    if metric and (registry.is_code_metric(metric.name) or registry.needs_source(metric.name)):
+        raise InputError(f"--metric {metric.name}: reads code; expected a metric that compares two texts")
     if options.recorded:
         recorded = metamorphic.read_recorded(options.recorded)
     else:

@@ -244,10 +244,10 @@ def write_conclusions(study: EditStudy) -> list[str]:
         elif len(ranked) > 1:
             names = {ranked[0].name, ranked[1].name}
             (test,) = (one for one in found.differences if {one.a, one.b} == names)
-            verdict = "significantly" if test.permutation_p < 0.05 else "not significantly"
+            verdict = "significantly" if test.p < 0.05 else "not significantly"
             text += (
                 f", {verdict} better than {ranked[1].name} ({format_number(ranked[1].mean)}, "
-                f"p {format_p_value(test.permutation_p, sign=True)})"
+                f"p {format_p_value(test.p, sign=True)})"
             )
         sentences.append(text + ".")
     return sentences

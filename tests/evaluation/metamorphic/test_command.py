@@ -248,6 +248,10 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--command", "x"], "--command needs --items and --variants"),
         (["--recorded", "r", "--variants", "v"], "--variants needs --items"),
         (["--recorded", "r", "--threshold", "1"], "--threshold needs --metric"),
+        (
+            ["--recorded", "r", "--metric", "simllm-code", "--threshold", "1"],
+            "--metric simllm-code: reads code; expected a metric that compares two texts",
+        ),
         (["--recorded", "r", "--judge", "x", "--metric", "bleu", "--threshold", "1"], "name one"),
         (["--command", "x", "--items", "i", "--variants", "v", "--draws", "0"], "expected --draws and"),
         (["--command", "x", "--items", "i", "--variants", "v", "--draws", "9" * 30], "from 1 to 10,000"),
