@@ -29,7 +29,6 @@ from pathlib import Path
 
 import pytest
 
-from simllm import metric
 from simllm.cli.main import main
 from simllm.model import saved_model
 from tests.conftest import ROOT
@@ -151,7 +150,6 @@ class Session:
             patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             patch.setenv("PYTHONPATH", str(ROOT))
             patch.setattr(saved_model, "load", _load_once)
-            patch.setattr(metric, "load_engine", _engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
@@ -177,7 +175,6 @@ class Session:
 
 # A page loads the same model many times.
 _load_once = functools.cache(saved_model.load)
-_engine_once = functools.cache(metric.load_engine)
 
 
 def _process(command, folder, out):
@@ -302,7 +299,8 @@ def _parse_module(module, arguments):
 
 
 _VERSION = re.compile(r"version:[^|\s]+|(?<=:)\d+\.\d+\.\d+")
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.?\d+)(?:e[-+]?\d+)?")
+# In arrays, NumPy writes "0." for 0.0.
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.?\d+)(?:e[-+]?\d+)?(?:(?<=\d)\.(?=\]| +-?\d))?")
 
 
 def same(expected, printed):
@@ -336,6 +334,10 @@ def _value(number):
 
 
 def _last_digit(number):
-    """Return the value of one unit in the last digit of a number, such as 0.01 for "3.14"."""
+    """Return the value of one unit in the last digit of a number, such as 0.01 for "3.14".
+
+    NumPy writes "0." for 0.0, so that a point has at least one digit after it.
+    """
     digits, _, exponent = number.replace(",", "").partition("e")
-    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+    _, point, decimals = digits.partition(".")
+    return 10.0 ** (int(exponent or 0) - max(len(decimals), len(point)))

@@ -61,6 +61,9 @@ def test_blocks_that_are_not_run_give_a_reason():
         ("1,433 ratings", "1,434 ratings", True),
         ("2.2e-07", "2.3e-07", True),
         ("adds two", "adds three", False),
+        ("[0.5 0.]", "[0.5 0.8]", False),
+        ("[1. 0.]", "[1. 0.1]", True),
+        ("It has 3.", "It has 4.", True),
     ],
 )
 def test_outputs_may_differ_in_the_last_digit_only(expected, printed, alike):
