@@ -5,6 +5,7 @@ A comment behind a figure names its source. The figure keeps its form: decimals,
     .849<!--spearman/rated/haque2022/simllm/rho-->       in checkpoints/default/figures.json
     4.0<!--benchmarks/score-haque-cpu/ways/fast/ratio--> in tests/benchmarks/results/score-haque-cpu.json
     78 million<!--training/tokens-->                     all stages in checkpoints/default/training.json
+    .50<!--code/roy2021_dev_code-->                      in the provenance of checkpoints/code/code.json
     .44<!--score: opens the file | closes the file-->    by the included model; also `same:` and `percentile:`
     .05<!--fixed-->                                      no figure of the model, or one of the past
 
@@ -20,9 +21,10 @@ import re
 
 from simllm import SimLLM
 from tests.conftest import ROOT
-from train.release.card import markdown_table, millions, quality_table, training_cost
+from train.release.card import decimal, markdown_table, millions, quality_table, training_cost
 
 MODEL = ROOT / "checkpoints" / "default"
+CODE_READER = ROOT / "checkpoints" / "code" / "code.json"
 _NUMBER = r"(?P<number>-?(?:\d[\d,]*)?\.?\d+)(?P<unit>%|M| million| MB)?"
 _FIGURE = re.compile(rf"{_NUMBER}<!--(?P<source>[^->][^>]*?)-->")
 _TABLE = re.compile(r"(?<=^<!-- table: )(?P<name>[\w -]+) -->\n\n(?:\|.*\n)*\n?", re.M)
@@ -39,6 +41,7 @@ def measured():
         **json.loads((MODEL / "figures.json").read_text(encoding="utf-8")),
         "benchmarks": {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in results},
         "training": {"tokens": tokens, "hours": hours},
+        "code": json.loads(CODE_READER.read_text(encoding="utf-8"))["provenance"],
     }
 
 
@@ -150,6 +153,34 @@ def _contrast():
     return markdown_table(["", "balanced", "adversarial"], rows)
 
 
+def _code_reader():
+    facts = measured()["code"]
+    rows = [
+        [
+            f"{title}, Spearman",
+            *(decimal(facts[f"{name}_{way}"]) for way in ("reference", "code", "fits", "both")),
+        ]
+        for name, title in (
+            ("roy2021_dev", "Roy et al. 2021, dev half"),
+            ("llm2025_dev", "LLM 2025, dev half"),
+        )
+    ]
+    of_functions = {
+        "true summaries against those of functions of the same file with other names (AUC)": "auc_sibling",
+        "the same: pairs in which the true summary scores higher": "higher_sibling",
+        "true summaries against changed ones (AUC)": "auc_changed",
+        "functions whose summary scores higher than the changed one": "higher_changed",
+        "mean move of the score by rewriting the code, in standard deviations": "move",
+    }
+    for title, name in of_functions.items():
+        values = facts[name], facts[f"fits_{name}"]
+        shown = [f"{value:.0%}" if name.startswith("higher") else decimal(value) for value in values]
+        rows.append([title, "", *shown, ""])
+    other = "statements about another function that count as unsupported, if 10% of the right ones do"
+    rows.append([other, "", "", f"{facts['unsupported_other']:.0%}", ""])
+    return markdown_table(["", "reference", "code", "fits", "both"], rows)
+
+
 _WAYS = {
     "sentence-transformers": "sentence-transformers",
     "exact": "simllm, exact",
@@ -205,6 +236,7 @@ def _speed_of_encoders():
 TABLES = {
     "agreement": _agreement,
     "contrast": _contrast,
+    "code reader": _code_reader,
     "speed": _speed,
     "speed of encoders": _speed_of_encoders,
 }
