@@ -27,7 +27,7 @@ from train.contrastive.meaning_pairs import MeaningPair
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
 
-_UPDATES, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 350, 256, 3e-3, 1.0
+_UPDATES, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 700, 256, 3e-3, 3.0
 _SEED = 1
 _FEWEST = 20  # pairs
 _CHUNK = 2048  # tokens of one text of each pair that are embedded at once, padding included
