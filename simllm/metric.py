@@ -265,7 +265,7 @@ class SimLLM:
             other,
             values=self.code_reader.combine(other.values, fit),
             by_reference=other.values,
-            # An empty or long candidate is counted on both sides.
+            # Neither sum nor maximum is exact: a candidate is counted on both sides, other texts on one.
             empty=max(other.empty, fit.empty),
             truncated=max(other.truncated, fit.truncated),
             signature=self.signature_against(against),

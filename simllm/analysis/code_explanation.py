@@ -67,15 +67,15 @@ def explain_against_code(metric: SimLLM, summary: str, code: str, language: str 
     if not model:  # how low a score is too low was measured with such a model only
         message = "no model that reads code belongs to this model: statements without support are not marked"
         warnings.warn(message, stacklevel=2)
-    scores = metric.code_reader.score([CodePair(code, text, language) for text in (summary, *texts)])
-    for message in scores.warnings:
+    whole = metric.code_reader.score([CodePair(code, summary, language)])
+    for message in whole.warnings:
         warnings.warn(message, stacklevel=2)
-    values = scores.values.tolist()
-    fits: list[float | None] = [None] * len(values) if scores.fits is None else scores.fits.tolist()
+    scores = metric.code_reader.score([CodePair(code, text, language) for text in texts])
+    fits: list[float | None] = [None] * len(texts) if scores.fits is None else scores.fits.tolist()
     names = _identifiers(code, language)
     cosines, contained = _compare(metric, texts, [words(name) for name in names])
     statements = []
-    for i, (text, value, fit) in enumerate(zip(texts, values[1:], fits[1:], strict=True)):
+    for i, (text, value, fit) in enumerate(zip(texts, scores.values.tolist(), fits, strict=True)):
         supported = None
         if model and fit is not None:
             supported = bool(fit >= model.info.unsupported or (cosines[i] >= _SAYS).any())
@@ -83,7 +83,8 @@ def explain_against_code(metric: SimLLM, summary: str, code: str, language: str 
         best = sorted(range(len(names)), key=lambda i, row=row: -row[i])[:_MOST]  # type: ignore[misc]
         near = tuple(names[i] for i in best if supported is not False and row[i] >= _SUPPORTS)
         statements.append(Statement(text, value, fit, supported, near))
-    return CodeExplanation(values[0], fits[0], tuple(statements), metric.signature_against("code"))
+    fit = None if whole.fits is None else float(whole.fits[0])
+    return CodeExplanation(float(whole.values[0]), fit, tuple(statements), metric.signature_against("code"))
 
 
 def _identifiers(code: str, language: str | None) -> list[str]:

@@ -184,7 +184,7 @@ def _what_is_scored(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> Iterato
     for i, pair in enumerate(pairs):
         cleaned = tuple(map(clean, pair))
         if i in divided:
-            yield divided[i], divided[n + i]
+            yield tuple((tuple(map(clean, each.texts)), each.length) for each in (divided[i], divided[n + i]))
         else:
             yield cleaned if all(cleaned) else tuple(tuple(text.split()) for text in pair)
 

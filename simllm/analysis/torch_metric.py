@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from torchmetrics import Metric
 
 from simllm.analysis.frameworks import default_metric
 from simllm.metric import SimLLM
+from simllm.scoring.scores import about_percentiles
 
 
 class SimLLMScore(Metric):
@@ -52,7 +54,10 @@ class SimLLMScore(Metric):
 
     def update(self, preds: Sequence[str], target: Sequence[str]) -> None:
         """Score n texts, each against the reference at the same index, and add the scores to the sum."""
-        values = (self._metric or default_metric()).score(preds, target).on(self.scale)
+        scores = (self._metric or default_metric()).score(preds, target)
+        for message in about_percentiles(scores, self.scale):
+            warnings.warn(message, stacklevel=2)
+        values = scores.on(self.scale)
         self.total += float(values.sum())
         self.pairs += len(values)
 

@@ -213,8 +213,8 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def language_of(row: dict[str, Any], where: str, default: str | None = None) -> str | None:
-    """Return the text under "language", or `default` if it is missing or, as in a table, empty."""
-    return (text_under(row, "language", where) if "language" in row else "") or default
+    """Return the text under "language", or `default` if it is missing, null or, as in a table, empty."""
+    return (text_under(row, "language", where) if row.get("language") is not None else "") or default
 
 
 _LARGEST = 1 << 28  # bytes, ten times the largest tokenizer.json in use; larger files would fill the memory
@@ -327,7 +327,7 @@ def _rows(file: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tup
                 raise InputError(f"{file}, row {number}: {len(values)} values for {columns} columns")
             yield f"{file}, row {number}", values
     except csv.Error as error:
-        raise InputError(f"{file}, row {number + 1}: not CSV ({_csv_reason(error)})") from None
+        raise InputError(f"{file}, row {number + blank + 1}: not CSV ({_csv_reason(error)})") from None
 
 
 def _lines(file: Path) -> Iterator[str]:

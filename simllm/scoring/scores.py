@@ -44,7 +44,8 @@ class Scores:
     Attributes:
         values: (n,) scores from -1 to 1, or from 0 to 1 with the similarity `inverse-euclidean`. Equal texts
             score 1.
-        empty: Number of pairs in which at least one text is empty after cleaning.
+        empty: Number of pairs in which at least one text is empty after cleaning. Of scores against both code
+            and reference, the larger of both counts; so is `truncated`.
         unreadable: Number of texts that are empty after cleaning, but were not empty before.
         truncated: Number of texts that are longer than the model's longest input.
         deduplicated: Number of texts that were not encoded because they are equal to an earlier text.

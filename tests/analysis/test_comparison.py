@@ -134,7 +134,7 @@ def test_equal_texts_of_two_systems_get_equal_scores(head_folder, monkeypatch):
         return replace(scores, values=scores.values + errors, same=scores.same + errors)
 
     monkeypatch.setattr(metric, "score", score_with_errors)
-    texts = ["opens the file", "adds it", "closes a file"]
+    texts = ["opens the file", "adds it. Returns two.", "closes a file"]
     systems = {"a": texts, "b": [text.upper() for text in texts], "c": texts[::-1]}
     scores = score_systems(metric, systems, [["opens it", "adds them", "closes it"]])
     assert (scores["a"].values == scores["b"].values).all()

@@ -129,7 +129,7 @@ def test_files_on_the_disk(history):
     assert alarms(clone, "--range", "HEAD~1..HEAD") == []
     (clone / "a.py").unlink()
     (clone / "new.py").write_text(NEW)
-    assert alarms(clone, "--since", "HEAD~2", "new.py") == [("new.py", 5, "unknown-parameter")]
+    assert alarms(clone, "--since", "HEAD~2", "new.py", "new.py") == [("new.py", 5, "unknown-parameter")]
     assert {path for path, *_ in alarms(clone, "--since", "HEAD~2")} == {"b.py"}
 
 

@@ -175,7 +175,7 @@ def test_explaining_tells_of_texts_without_words_and_unknown_languages(code, tmp
         expected = f"simllm: error: explain: the {name} is empty after cleaning; expected words\n"
         assert (done.returncode, done.stderr, done.stdout) == (2, expected, "")
     done = run("explain", "adds", "--code", code, "--language", "pyton", "-f", "json")
-    assert "have an unknown language (pyton)" in json.loads(done.stdout)["warnings"][0]
+    assert "1 of 1 pairs have an unknown language (pyton)" in json.loads(done.stdout)["warnings"][0]
 
 
 def test_words_of_comments_support_nothing(code):

@@ -62,6 +62,7 @@ def test_the_unnamed_index_of_pandas_is_kept_and_compressed_files_are_read(tmp_p
         (b"item,gold\n1,a\n2\n", "a.csv, row 2: 1 values for 2 columns"),
         (b"item,gold\n1,a\n2,b,c\n", "a.csv, row 2: 3 values for 2 columns"),
         (b'item,gold\n1,a\n2,"b\n3,c\n', "a.csv, row 2: not CSV (a quotation mark is not closed)"),
+        (b'item,gold\n1,a\n,\n"2,b\n', "a.csv, row 3: not CSV (a quotation mark is not closed)"),
         (b'item,gold\n1,"a"b\n', "a.csv, row 1: not CSV (text after a closing quotation mark)"),
         (b'item,"gold\n1,a\n', "a.csv, the header: not CSV (a quotation mark is not closed)"),
         (b"item,gold\n1,a\0b\n", "a.csv, line 2: has a NUL byte; expected a CSV file in UTF-8"),

@@ -121,6 +121,7 @@ class Search:
         for path in paths:
             name = path.resolve().relative_to(root.resolve()).as_posix()
             is_new = path.is_file() and name not in known and chosen(name)
+            known.add(name)
             if is_new and (content := self._read(path)) is not None:
                 yield from self._changed_file(_shown(path), _ChangedFile(), content)
 
