@@ -48,7 +48,8 @@ def test_comparison_of_the_examples_is_as_the_page_says():
     first, second, third = result.differences
     assert max(first.permutation_p, second.permutation_p) < 0.05
     assert min(first.low, second.low) > 0
-    assert third.low < 0 < third.high
+    assert third.high < 0  # only just
+    assert 0.02 < third.p < 0.06
 
 
 @pytest.mark.parametrize(
