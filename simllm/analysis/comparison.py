@@ -203,6 +203,19 @@ def _check_systems(
         raise InputError("expected as many candidates of each system as references, and at least one")
 
 
+def make_examples(
+    candidates: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[tuple[str, str | None]] | None,
+) -> list[Example]:
+    """Make n examples; `sources` are the pieces of code with their languages, if there are any."""
+    code: Sequence[tuple[str | None, str | None]] = sources or [(None, None)] * len(references)
+    return [
+        Example(candidate, reference, source, language)
+        for candidate, reference, (source, language) in zip(candidates, references, code, strict=True)
+    ]
+
+
 def score_systems_by(
     metric: Metric,
     systems: Mapping[str, Sequence[str]],
@@ -216,12 +229,11 @@ def score_systems_by(
     (n,) scores of each system, with NaN where a metric gives none, and the scores of all pairs.
     """
     _check_systems(systems, references, over)
-    code: Sequence[tuple[str | None, str | None]] = sources or [(None, None)] * len(references[0])
     examples = [
-        Example(candidate, reference, source, language)
+        example
         for texts in references
         for system in systems.values()
-        for candidate, reference, (source, language) in zip(system, texts, code, strict=True)
+        for example in make_examples(system, texts, sources)
     ]
     scores = metric.score(examples)
     values = np.asarray(scores.values).reshape(len(references), len(systems), -1)

@@ -262,9 +262,9 @@ def _by_metric(
     """Score the systems by a metric of the registry, or by the wins that a pair-wise judge gives them."""
     import numpy as np
 
-    from simllm.analysis.comparison import score_systems_by
+    from simllm.analysis.comparison import make_examples, score_systems_by
     from simllm.metrics import registry
-    from simllm.metrics.interface import Example, UnavailableError
+    from simllm.metrics.interface import UnavailableError
     from simllm.metrics.text.readable_texts import ALMOST_ZERO
 
     systems, references = inputs.systems, inputs.references
@@ -272,17 +272,8 @@ def _by_metric(
     if judge is not None:
         if len(references) > 1:
             raise InputError(f"--metrics {name}: a pair-wise judge takes one file of references")
-        lines: Sequence[tuple[str | None, str | None]] = code or [(None, None)] * len(references[0])
         wins = judge.compare(
-            {
-                system: [
-                    Example(candidate, reference, source, language)
-                    for candidate, reference, (source, language) in zip(
-                        texts, references[0], lines, strict=True
-                    )
-                ]
-                for system, texts in systems.items()
-            }
+            {system: make_examples(texts, references[0], code) for system, texts in systems.items()}
         )
         facts = {**wins.facts, "orders disagree": wins.disagreeing, "first text named": wins.first}
         return _Measured(wins.values, wins.signature, "wins", facts)
