@@ -232,9 +232,7 @@ def prepare_module(module: Module, mode: str) -> Module:
 class TorchEngine:
     """Networks that are ready for scoring in one of `MODES`; see `simllm.scoring.embedding.Engine`.
 
-    Attributes:
-        batch_tokens: Largest number of tokens in a batch, padding included.
-        attention: The attention function that suits mode and device.
+    The encoder may move to another device, as in training.
     """
 
     def __init__(self, encoder: Encoder, mode: str = "plain", head: MeaningHead | None = None) -> None:
@@ -244,8 +242,6 @@ class TorchEngine:
         self._process = os.getpid()
         self.encoder = prepare_module(encoder, mode)
         self.use_head(head and prepare_module(head, mode))
-        self.batch_tokens = CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
-        self.attention = fast_attention if mode == "fast" and self.device.type == "cpu" else attention
         self.signature = {"dtype": str(MODES[mode]).removeprefix("torch.")}
 
     @classmethod
@@ -268,6 +264,19 @@ class TorchEngine:
     def device(self) -> torch.device:
         """The torch device that holds the networks."""
         return next(self.encoder.parameters()).device
+
+    @property
+    def batch_tokens(self) -> int:
+        """Largest number of tokens in a batch, padding included."""
+        return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
+
+    @property
+    def attention(self) -> Callable[..., Tensor]:
+        """The attention function that suits mode and device."""
+        if self.device.type == "cuda":
+            # PyTorch's own would take cuDNN's, which makes a plan for each new shape, in about half a second.
+            return matmul_attention
+        return fast_attention if self.mode == "fast" and self.device.type == "cpu" else attention
 
     @property
     def threads(self) -> int:

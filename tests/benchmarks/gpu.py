@@ -6,10 +6,10 @@
 The core:
 
 attention  a pretraining update on the GPU, compiled, against one on the CPU, in each precision
-scores     the included model against its golden scores and the CPU; the scores of each precision
-updates    an update of distillation, contrastive stage and masked pretraining against the CPU; checkpointing
 base       tokens per second and MFU of pretraining, beside padded documents; compilation is not counted
 scoring    pairs per second, exact and in half precision
+scores     the included model against its golden scores and the CPU; the scores of each precision
+updates    an update of distillation, contrastive stage and masked pretraining against the CPU; checkpointing
 run        the command `train.pretrain` for a minute, stopped by a signal and resumed
 
 More: `training` (the loop in each precision, stopped and resumed), `encoder` (compilation and checkpointing:
@@ -71,10 +71,12 @@ ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 ITEMS = ROOT / "train" / "contrastive" / "items"
 CPU = World(device=torch.device("cpu"))
-TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradients, relative to their norms
+# Of losses and gradients, relative to their norms; on GPUs, training multiplies float32 in TF32.
+TOLERANCE = {"fp32": 0.01, "bf16": 0.05, "fp16": 0.02}
+EXACT = 0.02  # the same without TF32, for stages whose loss enlarges differences
 TARGETS = {"mfu": 0.45, "ratio": 5.0, "pairs_per_second": 40_000}
 # The parts, and the seconds after which each is ended.
-CORE = {"attention": 150, "scores": 60, "updates": 120, "base": 150, "scoring": 90, "run": 150}
+CORE = {"attention": 120, "base": 120, "scoring": 60, "scores": 60, "updates": 120, "run": 180}
 MORE = {"training": 300, "encoder": 150, "mini": 150}
 REDUCED = {
     "base": ["model.num_hidden_layers=2", "model.vocab_size=2000", "batch_tokens=512", "accumulation=1"],
@@ -182,6 +184,8 @@ class Checks:
         data = random_shards(settings.model, 2_000, like_comments=True)
         expected = one_update(PretrainingTask(replace(settings, precision="fp32"), data, data, CPU))
         task, result = PretrainingTask(settings, data, data, self.world), {}
+        if self.on_gpu:
+            torch.set_float32_matmul_precision("high")  # as `join_processes` does
         for precision in PRECISIONS:
             task.config = replace(settings, precision=precision)
             scale = 1024 if precision == "fp16" else 1  # small gradients underflow in float16
@@ -220,7 +224,7 @@ class Checks:
                 expected = one_update(make(folder, CPU))
                 # The embeddings of the teacher are those of the first task: they are stored in the folder.
                 result[stage] = differences(expected, one_update(make(folder, self.world)))
-        assert_close(result, lambda stage: 10 * TOLERANCE["fp32"])
+        assert_close(result, lambda stage: EXACT)
         cosines = self._teacher_cosines(texts)
         assert cosines > 0.99, cosines
         small = ["accumulation=1", "model.num_hidden_layers=2", "model.hidden_dropout_prob=0"]
@@ -283,7 +287,7 @@ class Checks:
             corpus, out = write_corpus(folder / "corpus", texts), folder / "run"
             sizes = FULL["mini"] if self.on_gpu else [*REDUCED["mini"], "precision=fp32"]
             values = ["model.vocab_size=4000" if self.on_gpu else "model.vocab_size=600", "test_texts=500"]
-            values += [f"evaluate_every={200 if self.on_gpu else 5}", "updates=100000", f"out={out}"]
+            values += [f"evaluate_every={100 if self.on_gpu else 5}", "updates=100000", f"out={out}"]
             values += [f"corpus={{sources: [{corpus}], test_share: 0.1}}", "warmup_updates=100"]
             command = [sys.executable, "-m", "train.pretrain", str(CONFIGS / "mini.yaml"), *sizes, *values]
             for attempt in ("first", "resumed"):
@@ -469,6 +473,7 @@ def _work(connection, name, cpu, seconds):
     try:
         on_gpu = torch.cuda.is_available() and not cpu
         device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
+        torch.backends.cuda.enable_cudnn_sdp(False)  # as `join_processes` does
         facts = machine.facts() | {"device": str(device), "reduced": not on_gpu}
         facts |= {} if on_gpu else {"gpu": None}
         connection.send(("facts", facts))

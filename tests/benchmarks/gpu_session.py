@@ -373,8 +373,8 @@ def main():
         "--carry", type=Path, nargs="*", default=[], help="folders with what the session needs"
     )
     running.add_argument("--work", type=Path, default=Path("runs/gpu-session"), help="its own folder")
-    running.add_argument("--seconds", type=float, default=590, help="until the session has ended (590)")
-    running.add_argument("--acceptance", type=float, default=300, help="seconds for it; 0: none (300)")
+    running.add_argument("--seconds", type=float, default=450, help="until the session has ended (450)")
+    running.add_argument("--acceptance", type=float, default=400, help="seconds for it; 0: none (400)")
     running.add_argument("--parts", nargs="+", help="of the acceptance (its core)")
     running.add_argument(
         "--training", type=float, help="seconds of training in all sessions; this one's rest"

@@ -5,65 +5,72 @@ from functools import partial
 import numpy as np
 import torch
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model.network import attention
 from train.pretrain.permutation import is_visible
+from train.runtime.batching import Prefetcher
 from train.runtime.gradients import PRECISIONS
 
 IGNORED = 1  # the padding token
 
 
 class Plain:
-    """Pretraining with a fixed number of random texts in each batch, padded to the longest text."""
+    """Pretraining with a fixed number of random texts in each batch, padded to the longest text.
+
+    As in simllm, batches are prepared beside the training, in pinned memory.
+    """
 
     def __init__(self, task, texts):
         self.task, self.texts, self.paddings = task, texts, []
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
+        self._prefetcher = Prefetcher(self._prepare)
 
     def losses(self, update):
         """Return, for each batch of an update, a function that computes its loss."""
-        parts, tokens, number = [], 0, 0
+        return [partial(self.loss, *prepared) for prepared in self._prefetcher[update]]
+
+    def loss(self, tensors, predicted, text_tokens):
+        """Return the mean loss of a batch, and the number of tokens in its texts."""
+        device = self.task.world.device
+        return self._sum(*(x.to(device, non_blocking=True) for x in tensors)) / predicted, text_tokens
+
+    def _prepare(self, update):
+        """Return, for each batch of an update, its padded tensors, and its predicted and text tokens."""
+        prepared, tokens, number = [], 0, 0
         while tokens < self.task.config.update_tokens:
             first = (1000 * update + number) * self.texts
             chosen = np.take(self.order, np.arange(first, first + self.texts), mode="wrap")
             batch = self.task.batches.make_batch(np.zeros_like(chosen), chosen)
-            parts.append(partial(self.loss, batch))
+            tensors = self._pad(batch)
+            if self.task.world.device.type == "cuda":
+                tensors = [tensor.pin_memory() for tensor in tensors]
+            prepared.append((tensors, batch.predicted, batch.text_tokens))
             tokens, number = tokens + batch.text_tokens, number + 1
-        return parts
+        return prepared
 
-    def loss(self, batch):
-        """Return the mean loss of a batch, and the number of tokens in its texts."""
-        columns, device = len(batch.prediction_turns), self.task.world.device
-        own = [batch.texts == text for text in range(len(batch.shape))]
+    def _pad(self, batch):
+        """Turn the flat arrays of a batch into matrices with a row for each text.
 
-        def padded(rows, value):
-            """Turn a flat array of the batch into a matrix with a row for each text, padded with `value`.
+        A row holds the content stream of the text. If the array has query streams, too, the query stream of
+        the text follows.
+        """
+        columns, lengths = len(batch.prediction_turns), torch.from_numpy(batch.shape)
+        inside = [torch.arange(n.max()) < n[:, None] for n in (lengths.sum(1), lengths[:, 1])]
 
-            A row holds the content stream of the text. If the array has query streams, too, the query stream
-            of the text follows.
-            """
-            streams = [rows[:columns], rows[columns:]] if len(rows) > columns else [rows]
-            masks = [[mask[:columns] for mask in own], [mask[columns:] for mask in own]]
-            parts = (
-                pad_sequence([stream[mask] for mask in masks], batch_first=True, padding_value=value)
-                for stream, masks in zip(streams, masks, strict=False)
-            )
-            return torch.cat(list(parts), 1)
+        def padded(rows, streams, value=0):
+            parts = [torch.full(mask.shape, value) for mask in streams]
+            for part, mask, stream in zip(parts, streams, rows.tensor_split([columns]), strict=False):
+                part[mask] = stream
+            return torch.cat(parts, 1)
 
         tokens, positions, visible_originals = (
-            padded(rows, 0) for rows in (batch.tokens, batch.positions, batch.visible_originals)
-        )
-        real, turns = (
-            padded(torch.ones_like(batch.prediction_turns), 0).bool(),
-            padded(batch.prediction_turns, 0),
+            padded(rows, inside) for rows in (batch.tokens, batch.positions, batch.visible_originals)
         )
         targets = torch.full_like(tokens, IGNORED)
-        queries = [batch.targets[mask[columns:]] for mask in own]
-        targets[:, turns.shape[1] :] = pad_sequence(queries, batch_first=True, padding_value=IGNORED)
+        targets[:, inside[0].shape[1] :][inside[1]] = batch.targets
         self.paddings.append(1 - len(batch.tokens) / tokens.numel())
-        prepared = (x.to(device) for x in (tokens, positions, visible_originals, real, turns, targets))
-        return self._sum(*prepared) / batch.predicted, batch.text_tokens
+        turns = padded(batch.prediction_turns, inside[:1])
+        return [tokens, positions, visible_originals, inside[0], turns, targets]
 
     def _sum(self, tokens, positions, visible_originals, real, turns, targets):
         """Return the sum of the losses of the predicted tokens; logits are computed at every position."""

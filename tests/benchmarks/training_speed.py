@@ -90,7 +90,7 @@ def beside_baseline(settings, data, world, seconds, baseline_texts):
     return {
         name: {
             "tokens_per_second": round(stepper.speed()),
-            "mfu": round(stepper.speed() * tasks[0].flops_per_token / peak, 3),
+            "mfu": round(stepper.speed() * tasks[i].flops_per_token / peak, 3),
             "peak_memory_mb": round(memory[i] / 1e6),
             "padding": round(padding[i], 4),
             "waiting": round(sum(stepper.waits) / sum(stepper.times), 4),

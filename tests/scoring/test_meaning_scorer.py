@@ -92,7 +92,7 @@ def test_probabilities_do_not_depend_on_batches(head_folder, comments, monkeypat
     metric, pairs = SimLLM(head_folder), (comments[:80], comments[80:160])
     expected = metric.score(*pairs)
     monkeypatch.setattr(embedding, "_TOKENS", 200)
-    monkeypatch.setattr(metric.engine, "batch_tokens", 100)
+    monkeypatch.setattr(type(metric.engine), "batch_tokens", 100)
     found = metric.score(*pairs)
     assert found.same == pytest.approx(expected.same, abs=1e-5)
     assert found.values == pytest.approx(expected.values, abs=1e-5)

@@ -85,7 +85,7 @@ class MeaningTask:
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
         """Compute the (n,) logits of n text pairs."""
-        tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
+        tokens, mask = map(self.world.to_device, pad([*first, *second]))
         n = len(first)
         with autocast(self.world.device, self.precision):
             with torch.set_grad_enabled(not self.frozen):

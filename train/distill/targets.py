@@ -148,7 +148,7 @@ def rotate_towards_encoder(
 ) -> None:
     """Rotate the targets in place towards the encoder's present embeddings: then they are easier to learn."""
     with torch.no_grad():
-        some = np.arange(min(_ROTATION_TEXTS, len(ids)))
-        parts = [pad(ids[i : i + 64]) for i in range(0, len(some), 64)]
-        embeddings = torch.cat([embed(*(x.to(world.device) for x in part)) for part in parts])
-        targets.rotate_towards(embeddings.cpu(), some)
+        some = sorted(range(min(_ROTATION_TEXTS, len(ids))), key=lambda i: len(ids[i]))  # to save padding
+        parts = [pad([ids[i] for i in some[start : start + 64]]) for start in range(0, len(some), 64)]
+        embeddings = torch.cat([embed(*map(world.to_device, part)) for part in parts])
+        targets.rotate_towards(embeddings.cpu(), np.array(some))

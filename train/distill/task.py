@@ -201,8 +201,7 @@ class Imitation:
 
     def _loss(self, embeddings: Tensor, batch: ImitationBatch) -> Tensor:
         """Compute the loss of an update from the (N, D) embeddings of its texts."""
-        device = self.world.device
-        targets, cosines = batch.targets.to(device), batch.cosines.to(device)
+        targets, cosines = map(self.world.to_device, (batch.targets, batch.cosines))
         return weighted_loss(self.config, embeddings, targets, cosines, self.temperature)
 
 

@@ -1,7 +1,7 @@
 """Attention on a GPU for a batch of texts that lie one after the other: kernels in Triton.
 
 As in FlashAttention-2 (Dao, 2023), a program computes the attention matrix tile by tile and never stores it.
-Three things are particular to pretraining:
+It multiplies float32 in TF32, as all training on a GPU does. Three things are particular to pretraining:
 
 - A row sees only its own text. So the columns that a tile of rows sees are one range of columns.
 - Of a predicted token, a row sees either the original or the slot (see `permutation.py`). So each row has a
@@ -119,7 +119,7 @@ def _kept(seed, rows, columns, head, rate):
 @triton.jit
 def _forward(
     q, k, v, bias, positions, numbers, starts, widths, ranges, seed, out, lse, scale, rate, longest, heads,
-    D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, DROPOUT: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Compute the output of a tile of rows of one head, and the logarithms of the rows' denominators."""
     tile, head = tl.program_id(0), tl.program_id(1)
@@ -139,7 +139,7 @@ def _forward(
         column_positions = tl.load(positions + columns)[None, :]
         at_columns = (tl.minimum(columns, end - 1) * heads + head)[:, None] * D + d
         keys = tl.load(k + at_columns)
-        scores = tl.dot(queries, tl.trans(keys), input_precision=PRECISION) * scale
+        scores = tl.dot(queries, tl.trans(keys)) * scale
         logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
         larger = tl.maximum(largest, tl.max(logits, 1))
         weights, shrink = tl.exp2(logits - larger[:, None]), tl.exp2(largest - larger)
@@ -147,7 +147,7 @@ def _forward(
         if DROPOUT:
             weights *= _kept(seed, rows[:, None], columns[None, :], head, rate)
         values = tl.load(v + at_columns)
-        mixed = tl.dot(weights.to(values.dtype), values, mixed * shrink[:, None], input_precision=PRECISION)
+        mixed = tl.dot(weights.to(values.dtype), values, mixed * shrink[:, None])
     total = tl.maximum(total, 1e-30)  # a row of padding may see nothing
     tl.store(out + at_rows, (mixed / total[:, None]).to(out.dtype.element_ty))
     tl.store(lse + rows * heads + head, largest + tl.log2(total))
@@ -157,7 +157,7 @@ def _forward(
 def _backward_rows(
     q, k, v, bias, positions, numbers, starts, widths, ranges, bounds, seed, out, lse, to_out,
     to_q, to_bias, deltas, scale, rate, longest, heads,
-    D: tl.constexpr, BLOCK: tl.constexpr, STEPS: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, STEPS: tl.constexpr,
     DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of a tile of queries of one head, and its part of those of the bias.
@@ -185,13 +185,13 @@ def _backward_rows(
         at_columns = (tl.minimum(columns, end - 1) * heads + head)[:, None] * D + d
         keys = tl.load(k + at_columns)
         values = tl.load(v + at_columns)
-        scores = tl.dot(queries, tl.trans(keys), input_precision=PRECISION) * scale
+        scores = tl.dot(queries, tl.trans(keys)) * scale
         logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
-        to_weights = tl.dot(gradients, tl.trans(values), input_precision=PRECISION)
+        to_weights = tl.dot(gradients, tl.trans(values))
         if DROPOUT:
             to_weights *= _kept(seed, rows[:, None], columns[None, :], head, rate)
         to_logits = tl.exp2(logits - denominators) * (to_weights - delta[:, None])
-        to_queries = tl.dot(to_logits.to(keys.dtype), keys, to_queries, input_precision=PRECISION)
+        to_queries = tl.dot(to_logits.to(keys.dtype), keys, to_queries)
         # A row's sums at the bounds in this tile: nothing before its first column, all beyond its last one.
         running, last = tl.cumsum(to_logits, 1), tl.minimum(row_bounds - start, BLOCK) - 1
         sums += tl.where(last >= 0, tl.gather(running, tl.maximum(last, 0), 1), 0.0)
@@ -203,7 +203,7 @@ def _backward_rows(
 def _backward_columns(
     q, k, v, bias, positions, numbers, starts, widths, ranges, seed, lse, to_out, deltas, to_k, to_v,
     scale, rate, longest, heads,
-    D: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, DROPOUT: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of a tile of keys and values of one head."""
     tile, head = tl.program_id(0), tl.program_id(1)
@@ -230,17 +230,17 @@ def _backward_columns(
         row_numbers = tl.where(inside, tl.load(numbers + rows), -1)[None, :]  # -1 sees no column
         queries, gradients = tl.load(q + at_rows), tl.load(to_out + at_rows)
         # The tile is transposed: products of its weights with gradients need no other layout in memory.
-        scores = tl.dot(keys, tl.trans(queries), input_precision=PRECISION) * scale
+        scores = tl.dot(keys, tl.trans(queries)) * scale
         logits = _logits(scores, bias, row_positions, row_numbers, column_positions, lowest, count)
         weights = tl.exp2(logits - tl.load(lse + rows * heads + head)[None, :])
-        to_weights = tl.dot(values, tl.trans(gradients), input_precision=PRECISION)
+        to_weights = tl.dot(values, tl.trans(gradients))
         kept = weights
         if DROPOUT:
             factors = _kept(seed, rows[None, :], columns[:, None], head, rate)
             kept, to_weights = weights * factors, to_weights * factors
         to_logits = weights * (to_weights - tl.load(deltas + rows * heads + head)[None, :])
-        to_values = tl.dot(kept.to(gradients.dtype), gradients, to_values, input_precision=PRECISION)
-        to_keys = tl.dot(to_logits.to(queries.dtype), queries, to_keys, input_precision=PRECISION)
+        to_values = tl.dot(kept.to(gradients.dtype), gradients, to_values)
+        to_keys = tl.dot(to_logits.to(queries.dtype), queries, to_keys)
     tl.store(to_k + at_columns, (to_keys * (scale * _LN_2)).to(to_k.dtype.element_ty))
     tl.store(to_v + at_columns, to_values.to(to_v.dtype.element_ty))
 
@@ -296,7 +296,6 @@ def _settings(q: Tensor, step_of: Tensor, scale: float, dropout: float) -> dict[
         "heads": q.shape[1],
         "D": q.shape[2],
         "BLOCK": BLOCK_SIZE,
-        "PRECISION": "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32",
         "DROPOUT": dropout > 0,
         "num_warps": WARPS,
         "num_stages": STAGES[q.element_size()],

@@ -161,7 +161,7 @@ class MaskedTask:
 
     def _loss(self, batch: MaskedBatch) -> Tensor:
         """Compute the sum of -log p over the predicted tokens of a batch."""
-        ids, mask, labels = (x.to(self.world.device) for x in (batch.ids, batch.mask, batch.labels))
+        ids, mask, labels = map(self.world.to_device, (batch.ids, batch.mask, batch.labels))
         with autocast(self.world.device, self.config.precision):
             states = self.base(input_ids=ids, attention_mask=mask).last_hidden_state
             # The output layers are computed for the predicted tokens only: the vocabulary is large.

@@ -106,11 +106,12 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
     `tokens` and `noise`, random numbers from [0, 1), are (N,) for all texts, `lengths` is (B,). Returns (N,)
     positions in their texts: `<s> a b </s>` may get 0, 3, 2, 1.
     """
+    inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    keys = np.full(inside.shape, np.inf)  # a row for each text: sorted faster than all tokens at once
     # Special tokens come first, and are never predicted: that would teach nothing, and in short texts they
     # would be a large part of the predicted tokens.
-    noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
-    text, _, starts = ragged_indices(lengths)
-    return np.lexsort((noise, text)) - starts[text]
+    keys[inside] = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
+    return keys.argsort(1, kind="stable")[inside]
 
 
 def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:

@@ -45,6 +45,11 @@ class World:
         """True if this process has rank 0."""
         return self.rank == 0
 
+    def to_device(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor to this process's device; a GPU need not first finish what it computes."""
+        on_gpu = self.device.type == "cuda"
+        return tensor.pin_memory().to(self.device, non_blocking=True) if on_gpu else tensor.to(self.device)
+
     def first_then_others(self, work: Callable[[], T]) -> T:
         """Call a function in the first process, then in the others, which can reuse the files of the first.
 
@@ -125,6 +130,8 @@ def join_processes() -> Iterator[World]:
         torch.cuda.set_device(local)
         # TF32 for matrix products of float32: up to 8 times as fast, and training needs no more digits.
         torch.set_float32_matmul_precision("high")
+        # cuDNN's attention makes a plan for each new shape, in about half a second; texts have many shapes.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if size == 1:
         if _accelerate_flag("USE_CPU") and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
             raise InputError("`accelerate launch` starts one process only on CPUs; use torchrun")

@@ -178,29 +178,31 @@ def embedding_loss_parts(
         world: The processes that share the texts.
     """
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
-    chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]
+    chunks = list(batch_slices([ids[i] for i in order], chunk_tokens))
     own_chunks = list(enumerate(chunks))[world.rank :: world.size]
 
-    def embed_chunk(number: int, texts: list[int]) -> Tensor:
+    def embed_chunk(number: int, rows: slice) -> Tensor:
         torch.manual_seed(combined_seed(*seed, number))  # the same dropout both times
-        tokens, mask = (tensor.to(world.device) for tensor in pad([ids[i] for i in texts]))
+        tokens, mask = (world.to_device(tensor) for tensor in pad([ids[i] for i in order[rows]]))
         return embed(tokens, mask)
 
     with torch.set_grad_enabled(not cache_gradients):
         embedded = [embed_chunk(*chunk) for chunk in own_chunks]
-    embeddings = torch.zeros(len(ids), width, device=world.device)
-    for (_, texts), rows in zip(own_chunks, embedded, strict=True):
-        embeddings[texts] = rows.detach()
+    by_length = torch.zeros(len(ids), width, device=world.device)
+    for (_, rows), part in zip(own_chunks, embedded, strict=True):
+        by_length[rows] = part.detach()
     # Each row is zero in all processes but one.
-    world.sum_tensor(embeddings)
-    loss = loss_of(embeddings.requires_grad_())
-    (gradient,) = torch.autograd.grad(loss, embeddings)
+    world.sum_tensor(by_length)
+    places = world.to_device(torch.tensor(order))
+    embeddings = torch.empty_like(by_length).index_copy_(0, places, by_length).requires_grad_()
+    loss = loss_of(embeddings)
+    gradient = torch.autograd.grad(loss, embeddings)[0][places]
     value = loss.detach() / len(chunks)
 
-    def loss_part(chunk: tuple[int, list[int]], rows: Tensor) -> tuple[Tensor, int]:
-        again = embed_chunk(*chunk) if cache_gradients else rows
+    def loss_part(chunk: tuple[int, slice], embedded: Tensor) -> tuple[Tensor, int]:
+        again = embed_chunk(*chunk) if cache_gradients else embedded
         part = (again * gradient[chunk[1]]).sum()
         # The sum has the value of the loss, but the gradient of `part`.
-        return part - part.detach() + value, sum(len(ids[i]) for i in chunk[1])
+        return part - part.detach() + value, sum(len(ids[i]) for i in order[chunk[1]])
 
     return [partial(loss_part, *both) for both in zip(own_chunks, embedded, strict=True)]

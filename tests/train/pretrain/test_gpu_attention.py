@@ -205,7 +205,7 @@ def compile_for_h100(kernel, precision, dropout):
     from train.pretrain import gpu_attention
 
     function = getattr(gpu_attention, kernel)
-    constants = {"D": 64, "BLOCK": 64, "STEPS": 32, "PRECISION": "tf32", "DROPOUT": dropout}
+    constants = {"D": 64, "BLOCK": 64, "STEPS": 32, "DROPOUT": dropout}
     constants = {name: value for name, value in constants.items() if name in function.arg_names}
     kinds = {name: kind for kind, names in POINTERS.items() for name in names}
     types = {name: kinds.get(name, f"*{precision}") for name in function.arg_names}
