@@ -266,17 +266,22 @@ class TorchEngine:
         return next(self.encoder.parameters()).device
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Whether the device is another one than the CPU."""
+        return self.device.type != "cpu"
+
+    @property
     def batch_tokens(self) -> int:
         """Largest number of tokens in a batch, padding included."""
-        return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
+        return GPU_BATCH if self.is_on_gpu else CPU_BATCH
 
     @property
     def attention(self) -> Callable[..., Tensor]:
         """The attention function that suits mode and device."""
-        if self.device.type == "cuda":
-            # PyTorch's own would take cuDNN's, which makes a plan for each new shape, in about half a second.
+        if self.is_on_gpu:
+            # PyTorch's own takes that of cuDNN, which needs about half a second for each new shape.
             return matmul_attention
-        return fast_attention if self.mode == "fast" and self.device.type == "cpu" else attention
+        return fast_attention if self.mode == "fast" else attention
 
     @property
     def threads(self) -> int:

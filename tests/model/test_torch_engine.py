@@ -182,6 +182,17 @@ def test_other_workers_score_with_one_thread_unless_the_user_sets_a_number(model
     run_program(tmp_path, model_folder, POOL, method, threads=2, OMP_NUM_THREADS="2")
 
 
+def test_a_model_that_moves_to_a_gpu_gets_its_batches_and_attention(comments, monkeypatch):
+    metric = SimLLM(mode="plain")
+    expected, words = metric.embed(comments[:40]), torch_engine.CPU_BATCH
+    assert metric.engine.batch_tokens == words
+    # The tensors stay on the CPU: only the choice is that of a GPU.
+    monkeypatch.setattr(type(metric.engine), "is_on_gpu", True)
+    assert metric.engine.batch_tokens > 10 * words
+    assert metric.engine.attention is not attention  # PyTorch's own needs half a second for a new shape
+    assert np.abs(metric.embed(comments[:40]) - expected).max() < 1e-5
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_forked_processes_refuse_a_model_on_a_gpu(model_folder):
     # PyTorch's device without data stands for a GPU: nothing is computed before the check.
