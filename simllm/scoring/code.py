@@ -28,7 +28,7 @@ from simllm.scoring.embedding import (
     Tokenized,
     TokenVectors,
     TooLongError,
-    mean_of_windows,
+    stack_means,
 )
 from simllm.scoring.scores import about_truncated
 from simllm.scoring.sentences import DividedText, length_factor
@@ -275,7 +275,7 @@ class CodeReader:
         for texts, engine in sides:
             read = embedding.run_encoder(engine, texts, self._reduce)
             rows = {ids: row for ids, (row, _) in read.items()}
-            embeddings.append(np.stack([mean_of_windows(rows, windows) for windows in texts.inputs]))
+            embeddings.append(stack_means(rows, texts.inputs))
             vectors.append([[read[ids][1] for ids in windows] for windows in texts.inputs])
         cosines = cosine(embeddings[0], self.model.map_summaries(embeddings[1]))
         return cosines, embedding.run_head(self.engine, vectors[0], vectors[1], cosines)[:, 0]

@@ -233,7 +233,13 @@ class Engine(Protocol):
 def embed(engine: Engine, texts: Tokenized, pooling: str) -> Floats32:
     """Compute the (n, D) float32 embeddings of n texts, at least one."""
     pooled = run_encoder(engine, texts, lambda encoded: encoded.pooled(pooling))
-    return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
+    return stack_means(pooled, texts.inputs)
+
+
+def stack_means(embeddings: Mapping[Ids, Floats32], texts: Sequence[Windows]) -> Floats32:
+    """Compute the (n, D) embeddings of n texts, at least one, from those of their windows."""
+    rows = [mean_of_windows(embeddings, windows) for windows in texts]
+    return np.concatenate(rows).reshape(len(rows), -1)  # for many texts, `np.stack` takes twice as long
 
 
 def mean_of_windows(embeddings: Mapping[Ids, Floats32], windows: Windows) -> Floats32:
@@ -268,7 +274,8 @@ def run_encoder(
     """
     # Equal windows are encoded only once. Sorting by length saves padding; sorting by token ids makes the
     # batches, and so the rounding errors, independent of the order of the texts.
-    unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
+    unique = sorted({ids for windows in texts.inputs for ids in windows})
+    unique.sort(key=len)  # keeps the order by token ids
     reduced: dict[Ids, Reduced] = {}
     for rows in batch_slices(unique, engine.batch_tokens):
         between_batches.get()()
@@ -332,20 +339,16 @@ def compare_embeddings(
     texts: Tokenized, embeddings: Mapping[Ids, Floats32], similarity: Similarity
 ) -> tuple[Floats, dict[int, Comparison]]:
     """Score n pairs by the embeddings of their windows: the (n,) scores, and comparisons of divided texts."""
-
-    def stack(parts: Iterable[Windows]) -> Floats32:
-        return np.stack([mean_of_windows(embeddings, windows) for windows in parts])
-
     n = len(texts.inputs) // 2
     scores, comparisons = np.zeros(n), {}
     whole = [i for i in range(n) if i not in texts.divided]
     if whole:
         first, second = ([texts.inputs[start + i] for i in whole] for start in (0, n))
-        scores[whole] = similarity(stack(first), stack(second))
+        scores[whole] = similarity(stack_means(embeddings, first), stack_means(embeddings, second))
     for i in range(n):
         if i in texts.divided:
             between_batches.get()()
-            a, b = stack(texts.clauses(i)), stack(texts.clauses(n + i))
+            a, b = (stack_means(embeddings, texts.clauses(k)) for k in (i, n + i))
             # One row at a time: a copy of both embeddings for each two clauses would take much memory.
             similar = np.stack([similarity(np.tile(row, (len(b), 1)), b) for row in a])
             comparisons[i] = compare(similar, texts.divided[i], texts.divided[n + i])
@@ -438,7 +441,7 @@ class MeaningScorer:
         if not keys:
             return [{}, {}]
         own = {ids: row for ids, (_, row, _) in read.items()}
-        a, b = (np.stack([mean_of_windows(own, windows) for windows in side]) for side in sides)
+        a, b = (stack_means(own, side) for side in sides)
         cosines = cosine(a, b)
         # The head reads a long text at once, all windows together, while the encoder cannot.
         joined = [[[read[ids][2] for ids in windows] for windows in side] for side in sides]
