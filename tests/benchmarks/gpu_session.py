@@ -10,21 +10,25 @@ measures the speed of training, and trains until shortly before the end of `--se
 there. In a new place, training starts from the model among the results of an earlier session, if their folder
 is one of `--carry`.
 
-The results are files of at most 15 MiB: the figures `gpu.json`, the log of the training, `session.json`, and
-the model in float16, which `cat model.tar.* | tar x` restores.
+The results, in a new or empty folder, are files of at most 15 MiB: the figures `gpu.json`, the log of the
+training, `session.json`, and the model in float16, which `cat model.tar.* | tar x` restores.
 """
 
 import argparse
+import ctypes
 import io
 import json
 import lzma
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import time
+import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +46,7 @@ from train.corpus.sources import match_files
 from train.distill import texts as training_texts
 from train.runtime import config as training_config
 from train.runtime.checkpoint import has_saved_states
-from train.runtime.distributed import World
+from train.runtime.distributed import ReportedError, World
 from train.runtime.log import read_log
 from train.runtime.signals import STOPPED_BY_SIGNAL
 
@@ -50,9 +54,11 @@ ROOT = Path(__file__).parents[2]
 CONFIG, DATA, TEACHER, TEXTS = "session.yaml", "data.tar.xz", "teacher.npz", "texts.txt.xz"
 MODEL = "model.tar"  # and the number of a part
 CARRIED = "carried.txt"  # the hashes of what has been unpacked
+SCHEDULE = "updates.json"  # the updates of the training, as overrides
 PART = 15 << 20  # bytes
 SAVING = 40  # seconds for the last state and the results
 TRIAL = 40  # updates that measure the speed of training; a quarter of them in a dry run
+EVALUATIONS = 4  # of the training
 
 
 class Packer:
@@ -86,8 +92,18 @@ def pack(config, out, limit, overrides):
         raise InputError(f"{config}: expected `imitation` with one teacher")
     if settings.meaning or settings.language_model:
         raise InputError(f"{config}: a session has no `meaning` and no `language_model`")
+    if limit < 3:
+        raise InputError(f"--limit {limit}: expected at least 3 MiB")
     if out.exists():
         raise InputError(f"{out}: exists; name a new folder")
+    try:
+        _pack(settings, values, out, limit)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _pack(settings, values, out, limit):
     first, second = out / "first", out / "second"
     for folder in (first, second):
         folder.mkdir(parents=True)
@@ -190,12 +206,34 @@ def _carried_files(folder):
     }
 
 
+@contextmanager
+def _damaged(file):
+    """Raise InputError if what was carried cannot be unpacked."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, KeyError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError):
+        raise InputError(f"{file}: damaged or incomplete; pack and carry it again") from None
+
+
+def _stop_with_parent():
+    """Let a new process stop when the session is killed: a rented GPU must not stay busy."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 class Session:
     """A session: where it works, where its results go, and when it must have ended."""
 
     def __init__(self, out, carry, work, seconds, cpu):
         if not cpu and not torch.cuda.is_available():
             raise InputError("no GPU is here; for a dry run, use --device cpu")
+        if seconds < SAVING + 20:
+            raise InputError(f"--seconds {seconds:g}: expected at least {SAVING + 20}")
+        for folder in carry:
+            if not folder.is_dir():
+                raise InputError(f"{folder}: no such folder; expected what `pack` has made")
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise InputError(f"{out}: exists; name a new or empty folder for the results")
         self.out, self.work, self.cpu = out, work, cpu
         self.started, self.seconds = time.monotonic(), seconds
         self.asked_to_stop = False
@@ -244,17 +282,21 @@ class Session:
         command = [sys.executable, "-m", module, *map(str, arguments)]
         variables = os.environ | dict(environment) | ({"CUDA_VISIBLE_DEVICES": ""} if self.cpu else {})
         with (self.out / log).open("a") as file:
-            print("$", *command, file=file, flush=True)
-            process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=file, stderr=file)
+            print("$", shlex.join(command), file=file, flush=True)
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=variables, stdout=file, stderr=file, preexec_fn=_stop_with_parent
+            )
             while process.poll() is None and self.left > until:
                 time.sleep(0.1)
             if process.poll() is None:
                 process.terminate()
             try:
-                status = process.wait(SAVING / 2)
+                status = process.wait(max(SAVING / 2, self.left - 10))
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
+        if status == -signal.SIGTERM:  # it had not yet begun, or was just ending
+            status = STOPPED_BY_SIGNAL
         if status not in (0, STOPPED_BY_SIGNAL):
             print(f"{module}: status {status}; the last lines of {log}:", file=sys.stderr)
             print(*(self.out / log).read_text().splitlines()[-5:], sep="\n", file=sys.stderr)
@@ -262,7 +304,7 @@ class Session:
 
     def accept(self, limit, parts):
         """Run the acceptance for at most `limit` seconds."""
-        limit = min(limit, self.left - SAVING)
+        limit = max(0, min(limit, self.left - SAVING))
         options = ["--cpu", "--seconds", "0.1"] if self.cpu else []
         options += ["--parts", *parts] if parts else []
         options += ["--limit", str(limit), "--json", str(self.out / "gpu.json")]
@@ -275,30 +317,38 @@ class Session:
         if lacking:
             print(f"no training: {', '.join(lacking)} not carried")
             return
-        if not self.is_unpacked():
-            self.unpack()
         values = [*overrides, f"out={self.work / 'run'}", f"imitation.teachers=[{self.work / 'teacher'}]"]
         if (self.work / "start").is_dir():
             values.append(f"model={self.work / 'start'}")
-        chosen = self.work / "updates.json"
+        chosen = self.work / SCHEDULE
         if not chosen.is_file():
             self._choose_updates(chosen, training_seconds, values)
         if chosen.is_file():
-            self.facts["training"] = self._call_training([*values, *json.loads(chosen.read_text())])
+            schedule = json.loads(chosen.read_text())
+            self.facts["training"] = self._call_training([*values, *schedule])
+            done = lines[-1]["update"] if (lines := self._log()) else 0
+            print(f"the last evaluation was after update {done}; the training has {schedule[0]}")
+        else:
+            print("no training: its speed is not known yet; repeat the command with more --seconds")
 
     def unpack(self):
-        """Unpack what was carried."""
+        """Unpack what was carried, if it has not been unpacked."""
+        if self.is_unpacked() or not all((self.work / name).is_file() for name in (DATA, TEACHER, TEXTS)):
+            return
         part = self.work / "unpacking"
         for name in ("unpacking", "data", "teacher", "start"):
             shutil.rmtree(self.work / name, ignore_errors=True)
+        (self.work / SCHEDULE).unlink(missing_ok=True)
         part.mkdir()
-        with tarfile.open(self.work / DATA) as archive:
+        with _damaged(self.work / DATA), tarfile.open(self.work / DATA) as archive:
             archive.extractall(part, filter="data")
-        (part / "data" / "texts.txt").write_bytes(lzma.decompress((self.work / TEXTS).read_bytes()))
-        unpack_teacher(self.work / TEACHER, self.work / "teacher")
+        with _damaged(self.work / TEXTS):
+            (part / "data" / "texts.txt").write_bytes(lzma.decompress((self.work / TEXTS).read_bytes()))
+        with _damaged(self.work / TEACHER):
+            unpack_teacher(self.work / TEACHER, self.work / "teacher")
         if parts := sorted(self.work.glob(f"{MODEL}.*")):
             whole = io.BytesIO(b"".join(file.read_bytes() for file in parts))
-            with tarfile.open(fileobj=whole) as archive:
+            with _damaged(self.work / f"{MODEL}.*"), tarfile.open(fileobj=whole) as archive:
                 archive.extractall(self.work / "start", filter="data")
         (part / "data" / CARRIED).write_text(self.carried)
         (part / "data").rename(self.work / "data")  # at the end: the sign that all is there
@@ -313,16 +363,20 @@ class Session:
         every = (TRIAL // 4 if self.cpu else TRIAL) // 2
         self._forget_trial()
         trial = [f"updates={2 * every}", "warmup_updates=2", f"evaluate_every={every}"]
+        began = time.monotonic()
         self.facts["training"] = self._call_training([*values, *trial])
         lines = self._log()
         if self.facts["training"] == 0 and self.left > SAVING:
             seconds = (lines[-1]["seconds"] - lines[-2]["seconds"]) / every  # the first updates warm up
-            updates = max(10, int(0.9 * (training_seconds or self.left - SAVING) / max(seconds, 1e-3)))
-            self.facts["seconds_per_update"] = round(seconds, 4)
+            # Preparation and evaluations, which the training has, too.
+            beside = time.monotonic() - began - lines[-1]["seconds"]
+            available = (training_seconds or self.left - SAVING) - beside
+            updates = max(10, int(0.85 * available / max(seconds, 1e-3)))
+            self.facts |= {"seconds_per_update": round(seconds, 4), "seconds_beside": round(beside, 1)}
             chosen = {
                 "updates": updates,
                 "warmup_updates": updates // 20,
-                "evaluate_every": -(-updates // 10),
+                "evaluate_every": -(-updates // EVALUATIONS),
             }
             self._forget_trial()
             output_file.write(file, json.dumps([f"{key}={value}" for key, value in chosen.items()]))
@@ -387,6 +441,7 @@ def main():
             return
         out, work = options.out.absolute(), options.work.absolute()
         session = Session(out, options.carry, work, options.seconds, options.device == "cpu")
+        session.unpack()  # first, since what is damaged should not cost the time of the acceptance
         try:
             if options.acceptance:
                 session.accept(options.acceptance, options.parts)
@@ -394,7 +449,9 @@ def main():
         finally:
             session.export()
     except InputError as error:
-        sys.exit(f"error: {error}")
+        if not isinstance(error, ReportedError):
+            print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     states = session.facts.get("acceptance", 0), session.facts.get("training", 0)
     sys.exit(0 if states[0] == 0 and states[1] in (0, STOPPED_BY_SIGNAL) else 1)
 

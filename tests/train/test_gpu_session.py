@@ -76,7 +76,8 @@ def results(out):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 def test_a_session_without_a_gpu_is_refused(call, tmp_path):
     done = call(gpu_session, "run", tmp_path / "out")
-    assert done.returncode == "error: no GPU is here; for a dry run, use --device cpu"
+    assert done.returncode == 2
+    assert done.stderr == "error: no GPU is here; for a dry run, use --device cpu\n"
     assert not (tmp_path / "out").exists()
 
 
@@ -107,7 +108,7 @@ def carry(teachers, tmp_path):
 def begin(tmp_path):
     """Return a function that begins a session in this process, in the same place each time."""
     handler = signal.getsignal(signal.SIGTERM)
-    yield lambda *carried: gpu_session.Session(tmp_path / "out", carried, tmp_path / "work", 60, cpu=True)
+    yield lambda *carried: gpu_session.Session(tmp_path / "out", carried, tmp_path / "work", 90, cpu=True)
     signal.signal(signal.SIGTERM, handler)
 
 
@@ -135,6 +136,32 @@ def test_what_is_newly_carried_is_unpacked(begin, carry, tmp_path):
     with pytest.raises(InputError, match="began with other data"):
         begin(carry)
     assert begin().is_unpacked()
+
+
+def test_results_of_another_session_are_kept(begin, tmp_path):
+    (tmp_path / "out").mkdir()
+    begin()
+    (tmp_path / "out" / "session.json").write_text("mine")
+    with pytest.raises(InputError, match="name a new or empty folder for the results"):
+        begin()
+    assert (tmp_path / "out" / "session.json").read_text() == "mine"
+
+
+def test_a_missing_folder_or_too_little_time_creates_nothing(begin, tmp_path):
+    with pytest.raises(InputError, match="missing: no such folder; expected what `pack` has made"):
+        begin(tmp_path / "missing")
+    with pytest.raises(InputError, match="--seconds 30: expected at least 60"):
+        gpu_session.Session(tmp_path / "out", [], tmp_path / "work", 30, cpu=True)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("name", [gpu_session.DATA, gpu_session.TEACHER, gpu_session.TEXTS])
+@pytest.mark.parametrize("change", [lambda x: x[: len(x) // 2], lambda x: x[:20] + bytes(20) + x[40:]])
+def test_what_is_damaged_is_named(begin, carry, name, change):
+    (carry / name).write_bytes(change((carry / name).read_bytes()))
+    with pytest.raises(InputError, match=f"{name}: damaged or incomplete; pack and carry it again"):
+        begin(carry).unpack()
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
@@ -171,7 +198,7 @@ def test_sessions_resume_and_end_in_time(session, update_folder, teachers, tmp_p
     # The training needs nothing but what was carried.
     hidden = update_folder.rename(update_folder.with_name("hidden"))
     try:
-        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "20"]
+        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "120"]
         first = session("run", tmp_path / "out-1", "--carry", *carry, "--work", work, *command)
         stop_after_evaluation(first, work, 0)
         facts, _ = results(tmp_path / "out-1")
