@@ -232,7 +232,7 @@ def prepare_module(module: Module, mode: str) -> Module:
 class TorchEngine:
     """Networks that are ready for scoring in one of `MODES`; see `simllm.scoring.embedding.Engine`.
 
-    The encoder may move to another device, as in training.
+    In mode `plain`, the encoder may move to another device and be trained.
     """
 
     def __init__(self, encoder: Encoder, mode: str = "plain", head: MeaningHead | None = None) -> None:
@@ -266,22 +266,17 @@ class TorchEngine:
         return next(self.encoder.parameters()).device
 
     @property
-    def is_on_gpu(self) -> bool:
-        """Whether the device is another one than the CPU."""
-        return self.device.type != "cpu"
-
-    @property
     def batch_tokens(self) -> int:
         """Largest number of tokens in a batch, padding included."""
-        return GPU_BATCH if self.is_on_gpu else CPU_BATCH
+        return CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
 
     @property
     def attention(self) -> Callable[..., Tensor]:
         """The attention function that suits mode and device."""
-        if self.is_on_gpu:
+        if self.device.type == "cuda" and not self.encoder.training:  # in training, it may have dropout
             # PyTorch's own takes that of cuDNN, which needs about half a second for each new shape.
             return matmul_attention
-        return fast_attention if self.mode == "fast" else attention
+        return fast_attention if self.mode == "fast" and self.device.type == "cpu" else attention
 
     @property
     def threads(self) -> int:

@@ -1,4 +1,4 @@
-"""Checks and speed of a GPU: a core of under five minutes, and more.
+"""Checks and speed of a GPU: a core of about five minutes, and more.
 
     python -m tests.benchmarks.gpu --json gpu.json
     python -m tests.benchmarks.gpu --parts all --json gpu.json
@@ -71,9 +71,8 @@ ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 ITEMS = ROOT / "train" / "contrastive" / "items"
 CPU = World(device=torch.device("cpu"))
-# Of losses and gradients, relative to their norms; on GPUs, training multiplies float32 in TF32.
-TOLERANCE = {"fp32": 0.01, "bf16": 0.05, "fp16": 0.02}
-EXACT = 0.02  # the same without TF32, for stages whose loss enlarges differences
+TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradients, relative to their norms
+TF32 = {"fp32": 0.01}  # as training multiplies float32 on a GPU
 TARGETS = {"mfu": 0.45, "ratio": 5.0, "pairs_per_second": 40_000}
 # The parts, and the seconds after which each is ended.
 CORE = {"attention": 120, "base": 120, "scoring": 60, "scores": 60, "updates": 120, "run": 180}
@@ -186,11 +185,12 @@ class Checks:
         task, result = PretrainingTask(settings, data, data, self.world), {}
         if self.on_gpu:
             torch.set_float32_matmul_precision("high")  # as `join_processes` does
+        tolerance = TOLERANCE | (TF32 if self.on_gpu else {})
         for precision in PRECISIONS:
             task.config = replace(settings, precision=precision)
             scale = 1024 if precision == "fp16" else 1  # small gradients underflow in float16
             result[precision] = differences(expected, one_update(task, scale))
-        assert_close(result, TOLERANCE.get)
+        assert_close(result, tolerance.get)
         return result
 
     def scores(self):
@@ -224,7 +224,7 @@ class Checks:
                 expected = one_update(make(folder, CPU))
                 # The embeddings of the teacher are those of the first task: they are stored in the folder.
                 result[stage] = differences(expected, one_update(make(folder, self.world)))
-        assert_close(result, lambda stage: EXACT)
+        assert_close(result, lambda stage: 10 * TOLERANCE["fp32"])
         cosines = self._teacher_cosines(texts)
         assert cosines > 0.99, cosines
         small = ["accumulation=1", "model.num_hidden_layers=2", "model.hidden_dropout_prob=0"]
@@ -473,7 +473,8 @@ def _work(connection, name, cpu, seconds):
     try:
         on_gpu = torch.cuda.is_available() and not cpu
         device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
-        torch.backends.cuda.enable_cudnn_sdp(False)  # as `join_processes` does
+        if name not in ("scores", "scoring"):
+            torch.backends.cuda.enable_cudnn_sdp(False)  # as `join_processes` does
         facts = machine.facts() | {"device": str(device), "reduced": not on_gpu}
         facts |= {} if on_gpu else {"gpu": None}
         connection.send(("facts", facts))

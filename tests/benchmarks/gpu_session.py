@@ -11,7 +11,7 @@ there. In a new place, training starts from the model among the results of an ea
 is one of `--carry`.
 
 The results, in a new or empty folder, are files of at most 15 MiB: the figures `gpu.json`, the log of the
-training, `session.json`, and the model in float16, which `cat model.tar.* | tar x` restores.
+training, `session.json`, and the model in float16: `mkdir model && cat model.tar.* | tar x -C model`.
 """
 
 import argparse
@@ -27,8 +27,6 @@ import subprocess
 import sys
 import tarfile
 import time
-import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +51,7 @@ from train.runtime.signals import STOPPED_BY_SIGNAL
 ROOT = Path(__file__).parents[2]
 CONFIG, DATA, TEACHER, TEXTS = "session.yaml", "data.tar.xz", "teacher.npz", "texts.txt.xz"
 MODEL = "model.tar"  # and the number of a part
+SUMS = "SHA256SUMS"  # of what is carried
 CARRIED = "carried.txt"  # the hashes of what has been unpacked
 SCHEDULE = "updates.json"  # the updates of the training, as overrides
 PART = 15 << 20  # bytes
@@ -133,6 +132,7 @@ def _pack(settings, values, out, limit):
     pack_teacher(Path(settings.imitation.teachers[0]), first / TEACHER)
     (first / CONFIG).write_text(yaml.safe_dump(values, sort_keys=False))
     for folder in (first, second):
+        write_sums(folder)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{folder}: {size / 2**20:.1f} MiB")
     print(f"{count:,} of {len(stored.flat):,} texts")
@@ -206,19 +206,29 @@ def _carried_files(folder):
     }
 
 
-@contextmanager
-def _damaged(file):
-    """Raise InputError if what was carried cannot be unpacked."""
-    try:
-        yield
-    except (OSError, EOFError, ValueError, KeyError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError):
-        raise InputError(f"{file}: damaged or incomplete; pack and carry it again") from None
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded before any fork
 
 
 def _stop_with_parent():
     """Let a new process stop when the session is killed: a rented GPU must not stay busy."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    if _LIBC:
+        _LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def write_sums(folder):
+    """Store the hashes of the files in a folder that are for a session."""
+    sums = {name: output_file.sha256_of(file) for name, file in _carried_files(folder).items()}
+    (folder / SUMS).write_text("".join(f"{hashed}  {name}\n" for name, hashed in sums.items()))
+
+
+def _check_sums(folder):
+    """Check that the files in a folder are those that were carried."""
+    if not (folder / SUMS).is_file():
+        raise InputError(f"{folder}: no {SUMS}; expected a folder that `pack` or an earlier session has made")
+    for line in (folder / SUMS).read_text().splitlines():
+        hashed, _, name = line.partition("  ")
+        if not (folder / name).is_file() or output_file.sha256_of(folder / name) != hashed:
+            raise InputError(f"{folder / name}: missing or damaged; carry it again")
 
 
 class Session:
@@ -230,8 +240,7 @@ class Session:
         if seconds < SAVING + 20:
             raise InputError(f"--seconds {seconds:g}: expected at least {SAVING + 20}")
         for folder in carry:
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder; expected what `pack` has made")
+            _check_sums(folder)
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
             raise InputError(f"{out}: exists; name a new or empty folder for the results")
         self.out, self.work, self.cpu = out, work, cpu
@@ -291,7 +300,7 @@ class Session:
             if process.poll() is None:
                 process.terminate()
             try:
-                status = process.wait(max(SAVING / 2, self.left - 10))
+                status = process.wait(max(SAVING / 2, min(self.left, until) - 10))
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
@@ -317,6 +326,8 @@ class Session:
         if lacking:
             print(f"no training: {', '.join(lacking)} not carried")
             return
+        if not self.is_unpacked():
+            self.unpack()
         values = [*overrides, f"out={self.work / 'run'}", f"imitation.teachers=[{self.work / 'teacher'}]"]
         if (self.work / "start").is_dir():
             values.append(f"model={self.work / 'start'}")
@@ -327,28 +338,27 @@ class Session:
             schedule = json.loads(chosen.read_text())
             self.facts["training"] = self._call_training([*values, *schedule])
             done = lines[-1]["update"] if (lines := self._log()) else 0
-            print(f"the last evaluation was after update {done}; the training has {schedule[0]}")
-        else:
-            print("no training: its speed is not known yet; repeat the command with more --seconds")
+            updates = schedule[0].partition("=")[2]
+            print(f"last evaluation after update {done}; the training has {updates} updates")
+            return
+        self._forget_trial()
+        if self.facts["training"] in (0, STOPPED_BY_SIGNAL):
+            print("no training: the time was too short to measure its speed")
 
     def unpack(self):
-        """Unpack what was carried, if it has not been unpacked."""
-        if self.is_unpacked() or not all((self.work / name).is_file() for name in (DATA, TEACHER, TEXTS)):
-            return
+        """Unpack what was carried."""
         part = self.work / "unpacking"
         for name in ("unpacking", "data", "teacher", "start"):
             shutil.rmtree(self.work / name, ignore_errors=True)
         (self.work / SCHEDULE).unlink(missing_ok=True)
         part.mkdir()
-        with _damaged(self.work / DATA), tarfile.open(self.work / DATA) as archive:
+        with tarfile.open(self.work / DATA) as archive:
             archive.extractall(part, filter="data")
-        with _damaged(self.work / TEXTS):
-            (part / "data" / "texts.txt").write_bytes(lzma.decompress((self.work / TEXTS).read_bytes()))
-        with _damaged(self.work / TEACHER):
-            unpack_teacher(self.work / TEACHER, self.work / "teacher")
+        (part / "data" / "texts.txt").write_bytes(lzma.decompress((self.work / TEXTS).read_bytes()))
+        unpack_teacher(self.work / TEACHER, self.work / "teacher")
         if parts := sorted(self.work.glob(f"{MODEL}.*")):
             whole = io.BytesIO(b"".join(file.read_bytes() for file in parts))
-            with _damaged(self.work / f"{MODEL}.*"), tarfile.open(fileobj=whole) as archive:
+            with tarfile.open(fileobj=whole) as archive:
                 archive.extractall(self.work / "start", filter="data")
         (part / "data" / CARRIED).write_text(self.carried)
         (part / "data").rename(self.work / "data")  # at the end: the sign that all is there
@@ -363,13 +373,14 @@ class Session:
         every = (TRIAL // 4 if self.cpu else TRIAL) // 2
         self._forget_trial()
         trial = [f"updates={2 * every}", "warmup_updates=2", f"evaluate_every={every}"]
-        began = time.monotonic()
+        began = time.time()
         self.facts["training"] = self._call_training([*values, *trial])
         lines = self._log()
         if self.facts["training"] == 0 and self.left > SAVING:
             seconds = (lines[-1]["seconds"] - lines[-2]["seconds"]) / every  # the first updates warm up
-            # Preparation and evaluations, which the training has, too.
-            beside = time.monotonic() - began - lines[-1]["seconds"]
+            # The training prepares itself and evaluates like the trial, but finds texts and embeddings.
+            stored = [file.stat().st_mtime for file in self.work.glob("run/t*/**/*")]
+            beside = time.time() - max(began, *stored) - lines[-1]["seconds"]
             available = (training_seconds or self.left - SAVING) - beside
             updates = max(10, int(0.85 * available / max(seconds, 1e-3)))
             self.facts |= {"seconds_per_update": round(seconds, 4), "seconds_beside": round(beside, 1)}
@@ -405,6 +416,7 @@ class Session:
                 dtype=torch.float16, head=model.head, keep_edits=False,
             )  # fmt: skip
             write_parts(small, self.out)
+        write_sums(self.out)
         self.facts["used_seconds"] = round(time.monotonic() - self.started, 1)
         (self.out / "session.json").write_text(json.dumps(self.facts, indent=1) + "\n")
         print(json.dumps(self.facts, indent=1))
@@ -427,7 +439,7 @@ def main():
         "--carry", type=Path, nargs="*", default=[], help="folders with what the session needs"
     )
     running.add_argument("--work", type=Path, default=Path("runs/gpu-session"), help="its own folder")
-    running.add_argument("--seconds", type=float, default=450, help="until the session has ended (450)")
+    running.add_argument("--seconds", type=float, default=850, help="until the session has ended (850)")
     running.add_argument("--acceptance", type=float, default=400, help="seconds for it; 0: none (400)")
     running.add_argument("--parts", nargs="+", help="of the acceptance (its core)")
     running.add_argument(
@@ -441,7 +453,6 @@ def main():
             return
         out, work = options.out.absolute(), options.work.absolute()
         session = Session(out, options.carry, work, options.seconds, options.device == "cpu")
-        session.unpack()  # first, since what is damaged should not cost the time of the acceptance
         try:
             if options.acceptance:
                 session.accept(options.acceptance, options.parts)

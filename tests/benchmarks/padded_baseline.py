@@ -57,8 +57,8 @@ class Plain:
         columns, lengths = len(batch.prediction_turns), torch.from_numpy(batch.shape)
         inside = [torch.arange(n.max()) < n[:, None] for n in (lengths.sum(1), lengths[:, 1])]
 
-        def padded(rows, streams, value=0):
-            parts = [torch.full(mask.shape, value) for mask in streams]
+        def padded(rows, streams):
+            parts = [torch.zeros(mask.shape, dtype=torch.long) for mask in streams]
             for part, mask, stream in zip(parts, streams, rows.tensor_split([columns]), strict=False):
                 part[mask] = stream
             return torch.cat(parts, 1)

@@ -61,11 +61,12 @@ def test_softmax_of_rows_of_every_length(length):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_attention_with_hidden_positions(length):
+@pytest.mark.parametrize("function", [torch_engine.matmul_attention, fast_attention])
+def test_attention_with_hidden_positions(length, function):
     q, k, v = (torch.randn(2, 3, length, 8) for _ in range(3))
     bias = torch.randn(2, 3, length, length)
     bias[1, :, :, length // 2 + 1 :] = torch.finfo(torch.float32).min
-    torch.testing.assert_close(fast_attention(q, k, v, bias, 0.0), attention(q, k, v, bias, 0.0))
+    torch.testing.assert_close(function(q, k, v, bias, 0.0), attention(q, k, v, bias, 0.0))
 
 
 def broken(*_):
@@ -182,15 +183,15 @@ def test_other_workers_score_with_one_thread_unless_the_user_sets_a_number(model
     run_program(tmp_path, model_folder, POOL, method, threads=2, OMP_NUM_THREADS="2")
 
 
-def test_a_model_that_moves_to_a_gpu_gets_its_batches_and_attention(comments, monkeypatch):
+def test_a_model_that_moves_to_a_gpu_gets_its_batches_and_attention(monkeypatch):
     metric = SimLLM(mode="plain")
-    expected, words = metric.embed(comments[:40]), torch_engine.CPU_BATCH
-    assert metric.engine.batch_tokens == words
-    # The tensors stay on the CPU: only the choice is that of a GPU.
-    monkeypatch.setattr(type(metric.engine), "is_on_gpu", True)
-    assert metric.engine.batch_tokens > 10 * words
-    assert metric.engine.attention is not attention  # PyTorch's own needs half a second for a new shape
-    assert np.abs(metric.embed(comments[:40]) - expected).max() < 1e-5
+    assert metric.engine.batch_tokens == torch_engine.CPU_BATCH
+    metric.engine.encoder.to("meta")  # PyTorch's device without data stands for a GPU
+    assert metric.engine.batch_tokens == torch_engine.GPU_BATCH
+    monkeypatch.setattr(type(metric.engine), "device", torch.device("cuda"))
+    assert metric.engine.attention is torch_engine.matmul_attention
+    metric.engine.encoder.train()
+    assert metric.engine.attention is attention  # the only one with dropout
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import time
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,6 +63,14 @@ def stop_after_evaluation(process, work, lines):
     assert process.wait(120) == 0, process.stdout.read()
 
 
+def is_running(process):
+    """Return whether a process runs, by its number; a process that nobody waits for has ended, too."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
 def results(out):
     """Check the sizes of the results; return `session.json`, and the model's files by their names."""
     sizes = [file.stat().st_size for file in out.iterdir()]
@@ -101,6 +110,7 @@ def carry(teachers, tmp_path):
     with tarfile.open(folder / gpu_session.DATA, "w:xz") as archive:
         archive.add(folder / "data", "data")
     (folder / gpu_session.TEXTS).write_bytes(lzma.compress(b"first\n"))
+    gpu_session.write_sums(folder)
     return folder
 
 
@@ -124,6 +134,7 @@ def test_what_is_newly_carried_is_unpacked(begin, carry, tmp_path):
     assert begin(carry).is_unpacked()
     assert begin().is_unpacked()
     (carry / gpu_session.TEXTS).write_bytes(lzma.compress(b"second\n"))
+    gpu_session.write_sums(carry)
     session = begin(carry)
     assert not session.is_unpacked()
     session.unpack()
@@ -133,6 +144,7 @@ def test_what_is_newly_carried_is_unpacked(begin, carry, tmp_path):
     # A resumed training needs the texts of its start.
     (tmp_path / "work" / "run" / "states" / "state-00000010").mkdir(parents=True)
     (carry / gpu_session.TEXTS).write_bytes(lzma.compress(b"third\n"))
+    gpu_session.write_sums(carry)
     with pytest.raises(InputError, match="began with other data"):
         begin(carry)
     assert begin().is_unpacked()
@@ -148,7 +160,7 @@ def test_results_of_another_session_are_kept(begin, tmp_path):
 
 
 def test_a_missing_folder_or_too_little_time_creates_nothing(begin, tmp_path):
-    with pytest.raises(InputError, match="missing: no such folder; expected what `pack` has made"):
+    with pytest.raises(InputError, match="missing: no SHA256SUMS; expected a folder that `pack`"):
         begin(tmp_path / "missing")
     with pytest.raises(InputError, match="--seconds 30: expected at least 60"):
         gpu_session.Session(tmp_path / "out", [], tmp_path / "work", 30, cpu=True)
@@ -156,12 +168,16 @@ def test_a_missing_folder_or_too_little_time_creates_nothing(begin, tmp_path):
     assert not (tmp_path / "work").exists()
 
 
+def cut_off(file):
+    file.write_bytes(file.read_bytes()[:-1])
+
+
 @pytest.mark.parametrize("name", [gpu_session.DATA, gpu_session.TEACHER, gpu_session.TEXTS])
-@pytest.mark.parametrize("change", [lambda x: x[: len(x) // 2], lambda x: x[:20] + bytes(20) + x[40:]])
-def test_what_is_damaged_is_named(begin, carry, name, change):
-    (carry / name).write_bytes(change((carry / name).read_bytes()))
-    with pytest.raises(InputError, match=f"{name}: damaged or incomplete; pack and carry it again"):
-        begin(carry).unpack()
+@pytest.mark.parametrize("damage", [cut_off, Path.unlink])
+def test_what_is_damaged_is_told_at_once(begin, carry, name, damage):
+    damage(carry / name)
+    with pytest.raises(InputError, match=f"carry/{name}: missing or damaged; carry it again"):
+        begin(carry)
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
@@ -203,6 +219,16 @@ def test_sessions_resume_and_end_in_time(session, update_folder, teachers, tmp_p
         stop_after_evaluation(first, work, 0)
         facts, _ = results(tmp_path / "out-1")
         assert (facts["training"], facts["can_resume"]) == (75, True)
+
+        # A killed session does not leave its training on the GPU.
+        killed = session("run", tmp_path / "out-killed", "--work", work, *command)
+        children = Path(f"/proc/{killed.pid}/task/{killed.pid}/children")
+        while not (found := children.read_text().split()):
+            time.sleep(0.05)
+        killed.kill()
+        killed.wait()
+        while is_running(found[0]):
+            time.sleep(0.05)
 
         before = len(log(work))
         again = session("run", tmp_path / "out-2", "--work", work, *command)

@@ -219,11 +219,11 @@ class CodeReaderTask:
         embeddings = torch.zeros(len(ids), width, device=device)
         with torch.no_grad():
             for rows in batch_slices([ids[i] for i in order], self.engine.batch_tokens):
-                tokens, mask = (x.to(device) for x in pad([ids[i] for i in order[rows]]))
+                tokens, mask = map(self.world.to_device, pad([ids[i] for i in order[rows]]))
                 read = self.engine(tokens, mask, layers)
                 states[order[rows], : tokens.shape[1]] = read.float()
                 embeddings[order[rows]] = self.pool(of_last_layer(read, width), mask).float()
-        return states, pad(ids)[1].to(device), embeddings
+        return states, self.world.to_device(pad(ids)[1]), embeddings
 
     def _loss(
         self, batch: CodeBatch, summaries: tuple[Tensor, Tensor, Tensor], chosen: list[int]
@@ -232,7 +232,7 @@ class CodeReaderTask:
         config, device, count = self.config, self.world.device, len(batch.rows)
         with_variant = [i for i in chosen if batch.rows[i].variant]
         ids = [batch.rows[i].code for i in chosen] + [batch.rows[i].variant or [] for i in with_variant]
-        tokens, mask = (x.to(device) for x in pad(ids))
+        tokens, mask = map(self.world.to_device, pad(ids))
         with autocast(device, config.precision):
             states = self.encoder(tokens, mask, last_layers=config.head.encoder_layers)
         embeddings = self.pool(of_last_layer(states, self.encoder.config.hidden_size), mask).float()

@@ -135,7 +135,7 @@ class ContrastiveTask(EmbeddingTask):
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that need only the (N, D or 2 D) embeddings of a batch."""
-        config, device = self.config, self.world.device
+        config, to_device = self.config, self.world.to_device
         if self.anchor:
             embeddings, anchored = embeddings.chunk(2, dim=1)
         first, second, negatives, _, *rated_texts = (embeddings[a:b] for a, b in pairwise(batch.ends))
@@ -144,23 +144,23 @@ class ContrastiveTask(EmbeddingTask):
             loss = loss + config.info_nce_weight * info_nce(
                 first,
                 second,
-                batch.same_meaning.to(device),
+                to_device(batch.same_meaning),
                 config.temperature,
                 negatives,
                 config.hard_negative_weight,
-                batch.false_hard_negatives.to(device),
+                to_device(batch.false_hard_negatives),
             )
         if config.triplet_weight:
             pairs = batch.negative_pairs
             # Unlike InfoNCE, the triplet loss cannot mask a hard negative: it leaves the row out.
             kept = ~batch.false_hard_negatives[pairs, torch.arange(len(pairs))]
             loss = loss + config.triplet_weight * triplet_loss(
-                first, second, negatives[kept.to(device)], pairs[kept].to(device), config.triplet_temperature
+                first, second, negatives[to_device(kept)], to_device(pairs[kept]), config.triplet_temperature
             )
         if batch.cosines is not None and config.overlap:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
             loss = loss + config.overlap.weight * neighbour_distillation_loss(
-                compared, batch.cosines.to(device), config.temperature
+                compared, to_device(batch.cosines), config.temperature
             )
         if self.anchor:
             # Sections 0 and 1: the texts of the positive pairs.
@@ -171,7 +171,7 @@ class ContrastiveTask(EmbeddingTask):
         for source, rated, a, b in zip(
             config.rated, batch.rated, rated_texts[::2], rated_texts[1::2], strict=True
         ):
-            values, sets = (torch.from_numpy(x).to(device) for x in (rated.ratings, rated.sets))
+            values, sets = (to_device(torch.from_numpy(x)) for x in (rated.ratings, rated.sets))
             loss = loss + source.weight * cosent(a, b, values, sets, config.temperature)
         return loss
 

@@ -1,7 +1,7 @@
 """Attention on a GPU for a batch of texts that lie one after the other: kernels in Triton.
 
 As in FlashAttention-2 (Dao, 2023), a program computes the attention matrix tile by tile and never stores it.
-It multiplies float32 in TF32, as all training on a GPU does. Three things are particular to pretraining:
+It multiplies float32 in TF32 (Triton's default), as all training on a GPU does. Three things are special:
 
 - A row sees only its own text. So the columns that a tile of rows sees are one range of columns.
 - Of a predicted token, a row sees either the original or the slot (see `permutation.py`). So each row has a

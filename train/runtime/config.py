@@ -74,7 +74,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         for key, count in keys.items():
             if count > 1:
                 raise ValueError(
-                    f"key {key} stands twice in the mapping from line {node.start_mark.line + 1}"
+                    f"key {key} stands twice in the mapping that begins in line {node.start_mark.line + 1}"
                 )
         return super().construct_mapping(node, deep)
 

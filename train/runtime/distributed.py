@@ -47,8 +47,9 @@ class World:
 
     def to_device(self, tensor: Tensor) -> Tensor:
         """Copy a tensor to this process's device; a GPU need not first finish what it computes."""
-        on_gpu = self.device.type == "cuda"
-        return tensor.pin_memory().to(self.device, non_blocking=True) if on_gpu else tensor.to(self.device)
+        if self.device.type == "cuda" and tensor.device.type == "cpu":
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
 
     def first_then_others(self, work: Callable[[], T]) -> T:
         """Call a function in the first process, then in the others, which can reuse the files of the first.

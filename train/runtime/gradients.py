@@ -199,8 +199,8 @@ def embedding_loss_parts(
     gradient = torch.autograd.grad(loss, embeddings)[0][places]
     value = loss.detach() / len(chunks)
 
-    def loss_part(chunk: tuple[int, slice], embedded: Tensor) -> tuple[Tensor, int]:
-        again = embed_chunk(*chunk) if cache_gradients else embedded
+    def loss_part(chunk: tuple[int, slice], first: Tensor) -> tuple[Tensor, int]:
+        again = embed_chunk(*chunk) if cache_gradients else first
         part = (again * gradient[chunk[1]]).sum()
         # The sum has the value of the loss, but the gradient of `part`.
         return part - part.detach() + value, sum(len(ids[i]) for i in order[chunk[1]])
