@@ -2,7 +2,6 @@
 
 A comment on the line above a block gives its options:
 
-    <!-- block: slow -->                       is run only with the slow tests
     <!-- block: exit 2 -->                     must exit with this status
     <!-- block: needs bwrap -->                is not run without bubblewrap, unless REQUIRE_BWRAP=1
     <!-- block: needs mteb -->                 is not run without this package
@@ -72,10 +71,6 @@ class Block:
     notes: list[str]
     expected: str | None = None
     expected_lines: slice | None = None  # of the page, without the fences
-
-    @property
-    def slow(self):
-        return "slow" in self.notes
 
     @property
     def missing(self):

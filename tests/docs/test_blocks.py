@@ -7,22 +7,18 @@ from tests.docs.markdown_blocks import PAGES, Session, blocks, commands, parse, 
 
 FOUND = {str(page.relative_to(ROOT)): blocks(page) for page in PAGES}
 WITH_BLOCKS = [name for name, found in FOUND.items() if found]
-WITH_SLOW_BLOCKS = [
-    name
-    for name, found in FOUND.items()
-    if any(block.slow or "tests.benchmarks" in block.code for block in found)
-]
 
 
-def check(found, folder, lane):
-    session = Session(folder)
-    for block in found:
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_BLOCKS)
+def test_blocks(page, tmp_path):
+    session = Session(tmp_path)
+    for block in FOUND[page]:
         if not block.run:
             assert block.language == "sh", f"{block}: a Python block that is not run"
             for command in commands(block.code):
-                if lane == "slow" or "tests.benchmarks" not in command:  # these pages import much
-                    parse(command)
-        elif (lane == "slow" or not block.slow) and not block.missing:
+                parse(command)
+        elif not block.missing:
             printed = session.run(block)
             if block.expected is not None:
                 assert same(block.expected, printed), (
@@ -30,20 +26,8 @@ def check(found, folder, lane):
                 )
 
 
-# The slow lane runs all blocks of the other pages.
-@pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page not in WITH_SLOW_BLOCKS])
-def test_quick_blocks(page, tmp_path):
-    check(FOUND[page], tmp_path, "quick")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_SLOW_BLOCKS)
-def test_slow_blocks(page, tmp_path):
-    check(FOUND[page], tmp_path, "slow")
-
-
 def test_blocks_that_are_not_run_give_a_reason():
-    known = ("slow", *(f"needs {name}" for name in ("bwrap", "evaluate", "libclang", "torchmetrics")))
+    known = [f"needs {name}" for name in ("bwrap", "evaluate", "libclang", "torchmetrics")]
     for found in FOUND.values():
         for block in found:
             for note in block.notes:

@@ -214,7 +214,7 @@ def test_sessions_resume_and_end_in_time(session, update_folder, teachers, tmp_p
     # The training needs nothing but what was carried.
     hidden = update_folder.rename(update_folder.with_name("hidden"))
     try:
-        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "120"]
+        work, command = tmp_path / "work", ["--device", "cpu", "--acceptance", "0", "--training", "90"]
         first = session("run", tmp_path / "out-1", "--carry", *carry, "--work", work, *command)
         stop_after_evaluation(first, work, 0)
         facts, _ = results(tmp_path / "out-1")

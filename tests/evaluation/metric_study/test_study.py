@@ -24,6 +24,8 @@ from simllm.metrics.text.words import jaccard
 from simllm.stats import correlation
 from tests.browser import check_page, needs_browser
 
+pytestmark = pytest.mark.slow
+
 STUDY = ["evaluate", "study", "--ratings"]
 
 
@@ -134,7 +136,6 @@ def test_numbers_of_the_report(written):
     assert found["command"].startswith("simllm evaluate study --ratings three_raters.jsonl")
 
 
-@pytest.mark.slow
 def test_command_in_a_new_process(tmp_path, comments):
     write_ratings(tmp_path / "rated.jsonl", comments[:30], 3)
     command = [
@@ -202,7 +203,6 @@ def test_the_latex_tables(written):
                 assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
 
 
-@pytest.mark.slow
 @needs_browser
 def test_page_in_a_browser(written, tmp_path):
     check_page(written[0] / "report.html", tmp_path, height=5000)

@@ -25,6 +25,8 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 
+pytestmark = pytest.mark.slow
+
 NOTHING = ExcludedTexts([])
 
 
@@ -164,7 +166,6 @@ def test_invalid_config_is_an_error(update_folder, with_head, override, message)
         settings(update_folder, *more, override)
 
 
-@pytest.mark.slow
 def test_the_head_adds_its_loss(update_folder, with_head):
     both, alone = update(update_folder, World(), *with_head), update(update_folder, World())
     task = ContrastiveTask(settings(update_folder, *with_head), World())
@@ -183,7 +184,6 @@ def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head)
     assert any(p.grad is not None for p in task.meaning.head.parameters())
 
 
-@pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, with_head, tmp_path):
     more = [*with_head, "anchor_weight=1.5", without_dropout(update_folder, tmp_path / "model")]
     whole = update(update_folder, World(), *more)
@@ -192,7 +192,6 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
         assert_equal(result, whole, 5e-6)
 
 
-@pytest.mark.slow
 def test_run_writes_a_model_with_a_head(update_folder, with_head, tmp_path):
     updates = [f"out={tmp_path}", "updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:
@@ -214,7 +213,6 @@ def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path
     assert "same_edits" not in line
 
 
-@pytest.mark.slow
 def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, with_head, tmp_path):
     options = [*with_head, f"out={tmp_path}", "head_only=true", "updates=2", "warmup_updates=1"]
     config = settings(update_folder, *options, "evaluate_every=2", "learning_rate=0.01")
@@ -230,7 +228,6 @@ def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, 
     )
 
 
-@pytest.mark.slow
 def test_training_starts_from_the_head_of_the_start_model(update_folder, with_head, tmp_path):
     first = settings(update_folder, *with_head, f"out={tmp_path}", "head_only=true", "updates=1",
                      "warmup_updates=0", "evaluate_every=1", "learning_rate=0.01")  # fmt: skip
@@ -240,7 +237,6 @@ def test_training_starts_from_the_head_of_the_start_model(update_folder, with_he
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
 
 
-@pytest.mark.slow
 def test_training_can_start_from_the_head_of_another_model(update_folder, with_head, tmp_path):
     for name in ("first", "again"):
         (tmp_path / name).mkdir()
@@ -281,7 +277,6 @@ def test_a_graded_output_is_not_trained_here(update_folder, with_head):
         settings(update_folder, *with_head, "meaning.head.graded=true")
 
 
-@pytest.mark.slow
 def test_training_starts_from_a_graded_head(graded_folder, update_folder, with_head):
     shape = asdict(saved_model.load(graded_folder).head_config) | {"graded": False}
     options = [*with_head, f"meaning.head={json.dumps(shape)}", f"model={graded_folder}", "head_only=true"]

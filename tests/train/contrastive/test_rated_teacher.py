@@ -9,6 +9,8 @@ import torch
 from train.contrastive import rated_teacher
 from train.distill import teachers as teacher_models
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = ("the list", "the file", "a name", "the window", "a number", "the map", "the user", "a row")
 
 

@@ -25,6 +25,8 @@ from train.release.folder import centre_embeddings, postprocess
 from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
@@ -157,7 +159,6 @@ def test_missing_files_are_named_at_once_and_nothing_is_written(release, runs, s
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
 def test_a_model_of_plain_summaries_is_released(run, release, comments, sets, tmp_path):
     """The corpus has no languages and no descriptions: the card does without the retrieval."""
@@ -193,7 +194,6 @@ def test_earlier_release_is_kept_if_a_step_fails(release, runs, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
 def test_best_seed_is_released(release, runs, sets, tmp_path):
     run, other = runs

@@ -22,6 +22,8 @@ from train.release.calibrate import score_random_pairs
 from train.release.measure import MeasureConfig, measure
 from train.runtime.config import load
 
+pytestmark = pytest.mark.slow
+
 
 def test_measures_a_model(call, model_folder, sets):
     done = call(measure_, model_folder, "--config", sets)

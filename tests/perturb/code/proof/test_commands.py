@@ -10,6 +10,8 @@ from simllm.errors import InputError
 from simllm.perturb.code.proof import prove_by_command
 from tests.execution.processes import wait_until, with_word
 
+pytestmark = pytest.mark.slow
+
 COMMAND = f"{sys.executable} {{dir}}/check.py"
 
 
@@ -62,7 +64,6 @@ def test_only_the_end_of_a_long_output_is_kept(folders):
     assert subprocess.check_output(command, text=True) == "exit status 2: last\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_command_ends_with_an_interrupted_run(tmp_path, number):
     seconds = f"600.{os.getpid()}{number:d}"

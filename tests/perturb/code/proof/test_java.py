@@ -4,7 +4,7 @@ import pytest
 
 from simllm.perturb.code.proof import ProofCase, prove
 
-pytestmark = pytest.mark.usefixtures("javac")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("javac")]
 SUM = "int f(int[] xs) { int s = 0; for (int i = 0; i < xs.length; i++) { s += xs[i]; } return s; }"
 SUM_VARIANT = "int g(int[] xs) { int s = 0; int i = 0; while (i < xs.length) { s += xs[i]; i++; } return s; }"
 
@@ -78,7 +78,6 @@ def rough_proofs(sandbox):
     return {proof.id: proof for proof in prove(cases, sandbox)}
 
 
-@pytest.mark.slow
 def test_proves_variants(proofs):
     for name in ("sum", "overridden", "generic", "constructor", "static state", "last"):
         assert proofs[name].verdict == ("proven" if proofs[name].power else "unproven")
@@ -110,7 +109,6 @@ def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
     assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "verdict", "reason"),
     [
