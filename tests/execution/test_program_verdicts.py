@@ -11,6 +11,8 @@ from simllm.execution import Limits
 from simllm.execution.program_verdicts import JudgeTest, ProgramFiles, judge, verdict_key
 from simllm.execution.toolchains import compile_program
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(time=1, memory=64)
 SUM = {
     "cpp": '#include <cstdio>\nint main(){ int a,b; scanf("%d %d",&a,&b); printf("%d\\n",a+b); }',
@@ -113,7 +115,6 @@ def test_tests_cannot_influence_each_other(sandbox):
     assert judge(sandbox, "python", code, [JudgeTest("", "False False")] * 2, LIMITS).verdict == "AC"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [
@@ -127,7 +128,6 @@ def test_java_classes(sandbox, code):
     assert judge(sandbox, "java", code, [JudgeTest("", "1\n")], LIMITS).verdict == "AC"
 
 
-@pytest.mark.slow
 def test_java_prints_unicode_and_large_programs_compile(sandbox):
     code = 'class X { public static void main(String[] a){ System.out.println("caf\u00e9"); } }'
     assert judge(sandbox, "java", code, [JudgeTest("", "caf\u00e9\n")], LIMITS).verdict == "AC"
@@ -135,7 +135,6 @@ def test_java_prints_unicode_and_large_programs_compile(sandbox):
     assert compile_program(sandbox, "cpp", code).outcome.succeeded
 
 
-@pytest.mark.slow
 def test_memory_of_threads_that_outlive_main_is_watched(sandbox):
     code = """
 #include <pthread.h>
@@ -152,7 +151,6 @@ int main() { pthread_t t; pthread_create(&t, 0, take, 0); pthread_exit(0); }
     assert judgement.tests[0].outcome.peak_memory < 600 << 20  # of 2,560 MiB that it would take
 
 
-@pytest.mark.slow
 def test_vectors(sandbox, shared):
     cases = json.loads((shared / "reference" / "repair_verdicts.json").read_text())["cases"]
 

@@ -81,6 +81,7 @@ open("\\udcff", "w").close()
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "exceeded"),
     [
@@ -105,6 +106,7 @@ def test_limits(sandbox, code, exceeded):
     assert len(outcome.stderr) <= 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", ["MAP_SHARED", "MAP_SHARED | MAP_ANONYMOUS", "MAP_PRIVATE | 0x40020"])
 def test_memory_that_is_not_resident_is_refused(sandbox, flags):
     """Shared pages stay allocated after madvise(MADV_DONTNEED), and huge pages count nowhere."""
@@ -180,6 +182,7 @@ if __name__ == "__main__":
     assert (outcome.stdout, outcome.stderr) == (b"9542\n", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["pass", "os.setsid()", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
 def test_processes_without_end_are_gone_soon_after_the_limit(sandbox, code):
     word = f"bomb-{os.getpid()}"
@@ -250,6 +253,7 @@ def test_more_paths_can_be_readable(tmp_path):
         Sandbox(readable=[tmp_path / "none"])
 
 
+@pytest.mark.slow
 def test_runs_are_parallel(sandbox):
     def one(number):
         return python(sandbox, "import time; time.sleep(0.5); print(input())", stdin=b"%d" % number)

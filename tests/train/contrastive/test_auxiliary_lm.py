@@ -15,6 +15,8 @@ from train.contrastive.task import ContrastiveTask
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def lm_overrides(update_folder, tmp_path_factory):
@@ -33,7 +35,6 @@ def whole(update_folder, lm_overrides):
     return update(update_folder, World(), *lm_overrides)
 
 
-@pytest.mark.slow
 def test_auxiliary_loss_is_added(update_folder, lm_overrides, whole):
     alone = update(update_folder, World(), *lm_overrides, "language_model=null")
     task = ContrastiveTask(settings(update_folder, *lm_overrides), World())
@@ -81,7 +82,6 @@ def test_cached_gradients_equal_plain_gradients(update_folder, lm_overrides, who
     assert_equal(update(update_folder, World(), "cache_gradients=true", *lm_overrides), whole, 5e-6)
 
 
-@pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, lm_overrides, whole, tmp_path):
     for result in update_in_processes(run, 2, update_folder, tmp_path, "cache_gradients=true", *lm_overrides):
         assert_equal(result, whole, 5e-6)
@@ -106,7 +106,6 @@ def test_invalid_language_model_settings_are_errors(
         ContrastiveTask(config, World())
 
 
-@pytest.mark.slow
 def test_run_writes_an_encoder_without_head(update_folder, lm_overrides, tmp_path):
     updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:

@@ -25,6 +25,8 @@ from train.runtime.config import load
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 
+pytestmark = pytest.mark.slow
+
 NEAR = ("imitation.neighbours=3", "imitation.ngram_share=0.25", "imitation.pair_weight=10")
 
 
@@ -50,7 +52,6 @@ def overrides(update_folder, teachers, tmp_path_factory):
     return made
 
 
-@pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, overrides, tmp_path):
     whole = update(update_folder, World(), *overrides(tmp_path / "alone", *NEAR))
     out = tmp_path / "ranks"
@@ -60,7 +61,6 @@ def test_several_processes_compute_the_same_update(run, update_folder, overrides
         assert_equal(result, whole, 1e-5)
 
 
-@pytest.mark.slow
 def test_loss_is_added(update_folder, overrides, tmp_path):
     both = update(update_folder, World(), *overrides(tmp_path))
     alone = update(update_folder, World(), *overrides(tmp_path, "imitation=null"))
@@ -186,7 +186,6 @@ def test_without_info_nce_pairs_are_not_compared_with_each_other(update_folder, 
     assert task._loss(rows, batch).item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-5)
 
 
-@pytest.mark.slow
 def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path, teachers):
     """After a run, similarities agree better with the teachers'; the embeddings stay in the run folder."""
     steps = ("updates=60", "warmup_updates=2", "evaluate_every=60", "learning_rate=3e-3", "pairs=6")

@@ -19,6 +19,8 @@ from train.corpus import build
 from train.corpus.config import CorpusConfig
 from train.corpus.engine import OneMachine
 
+pytestmark = pytest.mark.slow
+
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 
 
@@ -74,7 +76,6 @@ def test_corpus_does_not_depend_on_the_number_of_workers(tree, tmp_path, monkeyp
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
 
 
-@pytest.mark.slow
 def test_resumed_build_gives_the_same_corpus(tmp_path, comments):
     rows = (f"{comment.split('.')[0]} number {n}" for n in range(40) for comment in comments)
     (tmp_path / "many.txt").write_text("\n".join(" ".join(row.split()) for row in rows))
@@ -249,7 +250,6 @@ def test_bad_input_gives_one_line_and_exit_status_2(arguments, message, tmp_path
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
 @needs_browser
 def test_the_report_in_a_browser(corpus_file, tmp_path):
     build.build(CorpusConfig((str(corpus_file),)), tmp_path / "corpus")

@@ -25,6 +25,8 @@ from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring
 
+pytestmark = pytest.mark.slow
+
 LEXICON = lexicon.load()
 TEXTS = ["adds two numbers", "opens the file", "closes the window"]
 
@@ -60,7 +62,6 @@ def read(source):
     return list(sources.read(source, 0, tally)), tally
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "has_splits"),
     [
@@ -131,7 +132,6 @@ def test_code_in_the_layout_of_the_stack(tmp_path):
     assert tally.counts == {"file too large": 1}
 
 
-@pytest.mark.slow
 def test_a_corpus_is_built_from_code_in_parquet(tmp_path, command):
     codes = [documented(f"Counts the values of kind {n} in the list.") for n in range(20)]
     columns = {"content": codes, "path": [f"{n}.py" for n in range(20)], "license": ["MIT"] * 20}
@@ -182,7 +182,6 @@ def test_empty_files_are_skipped(empty, tmp_path):
     assert read(f"hf:{tmp_path}/set#text")[0] == [Comment(text) for text in TEXTS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "message"),
     [("words", "no column 'words'"), ("text", "row 3001: cannot be read (Couldn't cast other: string to")],
@@ -264,7 +263,6 @@ def hub():
         thread.join()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("allowed", [False, True])
 def test_nothing_is_downloaded_unless_it_is_allowed(allowed, hub, tmp_path):
     url, requests = hub
@@ -281,7 +279,6 @@ def test_nothing_is_downloaded_unless_it_is_allowed(allowed, hub, tmp_path):
     assert bool(requests) == allowed
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_data_set(tmp_path):
     peaks = []
     for name, count in (("small", 4_000), ("large", 40_000)):

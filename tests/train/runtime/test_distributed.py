@@ -20,6 +20,8 @@ from train.runtime.gradients import GradientExchange
 from train.runtime.loop import set_up_encoders
 from train.tokens.shards import Shards
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = [
     "out=none", "model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "model.vocab_size=600",
     "model.hidden_size=32", "model.intermediate_size=64", "test_texts=300",
@@ -119,7 +121,6 @@ def test_gradient_checkpointing_changes_no_gradient(whole):
     assert_equal(update(World(), 8192, 1, packing, "gradient_checkpointing=true"), expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("processes", [3, 2])
 def test_several_processes_compute_the_same_update(run, whole, processes, tmp_path):
     packing, expected = whole
@@ -132,7 +133,6 @@ def test_several_processes_compute_the_same_update(run, whole, processes, tmp_pa
         assert_equal(found, expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("whole", ["documents"], indirect=True)
 def test_by_torchrun(whole, tmp_path):
     packing, expected = whole
@@ -208,7 +208,6 @@ def test_one_process_needs_no_address(environment):
         assert (world.rank, world.size) == (0, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "reason"),
     [(1, ""), (2, "`accelerate launch` starts one process only on CPUs; use torchrun")],

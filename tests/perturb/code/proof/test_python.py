@@ -4,6 +4,8 @@ import pytest
 
 from simllm.perturb.code.proof import ProofCase, prove
 
+pytestmark = pytest.mark.slow
+
 SAME = "def f(n: int): return n\n"
 LESS = "def f(n: int): return n < 5\n"
 SUM = "def f(n: int) -> int:\n    s = 0\n    for i in range(n):\n        s += i\n    return s\n"
@@ -142,7 +144,6 @@ def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
     assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "verdict", "reason"),
     [
