@@ -1,15 +1,18 @@
-"""End of commands that run outside of the sandbox, such as a test suite, if this process is killed."""
+"""Signals and ends: of commands that run outside of the sandbox, such as a test suite, and of threads."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from simllm.io.packages import require_linux
 
@@ -48,6 +51,25 @@ def postponed(numbers: Iterable[int]) -> Iterator[None]:
             signal.raise_signal(came)
 
 
+Result = TypeVar("Result")
+
+
+def as_ended(futures: Sequence[Future[Result]]) -> Iterator[Future[Result]]:
+    """Yield futures as they end, like `as_completed`, which may sleep through a signal until a future ends.
+
+    Python notices a signal that comes just before the main thread falls asleep when it wakes up.
+    """
+    ended: SimpleQueue[Future[Result]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(ended.put)
+    for _ in futures:
+        found = None
+        while found is None:
+            with contextlib.suppress(Empty):
+                found = ended.get(timeout=0.5)
+        yield found
+
+
 class Watchdog:
     """Kills the process groups that it watches at the end of a `with` block, or of this process."""
 
@@ -73,12 +95,15 @@ class Watchdog:
         """Start a command in a process group of its own, and watch the group."""
         # A signal in between would leave a process that nobody knows.
         with postponed((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
-            process = subprocess.Popen(command, start_new_session=True, **options)
-            self.tell(process.pid)
-        return process
+            return subprocess.Popen(command, start_new_session=True, preexec_fn=self._tell_own, **options)
 
-    def tell(self, group: int) -> None:
-        """Watch a process group; the second call for the same group ends that."""
+    def _tell_own(self) -> None:
+        """Watch this process, before it becomes a command: its parent may be killed before it could tell."""
+        if self._process.stdin is not None:
+            os.write(self._process.stdin.fileno(), b"%d\n" % os.getpid())
+
+    def forget(self, group: int) -> None:
+        """Watch a process group no longer."""
         pipe = self._process.stdin
         with contextlib.suppress(BrokenPipeError, ValueError):
             if pipe is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from simllm.code.clang_trees import check_clang
 from simllm.errors import InputError, OptionError
 from simllm.execution.output_comparison import comparison
 from simllm.execution.sandbox import Sandbox
+from simllm.execution.watchdog import as_ended
 from simllm.io import output_file
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
@@ -270,9 +271,9 @@ def _hold_all(
         for future in futures:
             future.add_done_callback(lambda _: progress(next(finished), len(tasks)))
         try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            next((future for future in as_ended(futures) if future.exception()), None)
             for future in futures:  # the first error in order, so that it does not depend on the threads
-                if future in done:
+                if future.done():
                     future.result()
         # Also for Ctrl+C: without this, leaving the pool waits for all queued attempts.
         except BaseException:

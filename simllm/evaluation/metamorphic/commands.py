@@ -137,7 +137,7 @@ class CommandRunner:
         with self._lock:
             _kill(process.pid)
             self._running.discard(process.pid)
-            self._watchdog.tell(process.pid)
+            self._watchdog.forget(process.pid)
         if process.stdout:
             process.stdout.close()
         process.wait()

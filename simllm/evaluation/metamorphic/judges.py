@@ -20,6 +20,7 @@ from simllm.evaluation.metamorphic.commands import (
     item_folder,
 )
 from simllm.evaluation.metamorphic.results import FAILING, LATE, OUTCOMES, PLAUSIBLE, SIDES, Draw
+from simllm.execution.watchdog import as_ended
 from simllm.io import tables
 from simllm.metrics.interface import Example, Metric
 from simllm.stats.resampling import paired_mean
@@ -100,10 +101,13 @@ def by_command(
                     return runner.run(words, draw.output or "", variables, timeout)
 
             try:
-                ended = list(pool.map(run, draws))
+                futures = [pool.submit(run, draw) for draw in draws]
+                for future in as_ended(futures):
+                    future.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+        ended = [future.result() for future in futures]
         warned.extend(_failures(ended))
         return [outcome_of(status, printed) for status, printed in ended]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from simllm.evaluation.metamorphic.commands import (
     item_folder,
 )
 from simllm.evaluation.metamorphic.results import SIDES, Draw
+from simllm.execution.watchdog import as_ended
 from simllm.llm import session as llm
 from simllm.llm.generation import render_prompts
 from simllm.llm.model import content_hash
@@ -151,7 +152,7 @@ class CommandTool:
         with ThreadPoolExecutor(parallel) as pool, CommandRunner() as runner:
             futures = [pool.submit(self._ask, question, runner, timeout) for question in unknown.values()]
             try:
-                for future in as_completed(futures):
+                for future in as_ended(futures):
                     future.result()
                     yield
             except BaseException:

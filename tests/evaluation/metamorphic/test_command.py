@@ -12,7 +12,7 @@ import pytest
 from tests.browser import check_page, needs_browser
 from tests.command import run
 
-pytestmark = pytest.mark.slow  # many processes; the quick lane runs the documented pages
+pytestmark = pytest.mark.slow  # many processes
 
 SOURCE = "int f{n}(int a) {{\n    for (int i = 0; i < a; i++) {{ a--; }}\n    return a;\n}}\n"
 TOOL = """import os, sys

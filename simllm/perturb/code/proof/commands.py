@@ -64,7 +64,7 @@ def _failure(words: list[str], folder: Path, timeout: float | None, watchdog: Wa
         return f"it does not end within {timeout:g} s"
     finally:  # also after Ctrl+C
         _end(process)
-        watchdog.tell(process.pid)
+        watchdog.forget(process.pid)
         reader.join(_GRACE)  # a process that has left the group may keep the pipe open
     lines = bytes(output).decode(errors="replace").strip().splitlines()
     return f"exit status {status}" + (f": {lines[-1].strip()}" if lines else "") if status else ""

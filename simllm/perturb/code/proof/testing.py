@@ -12,6 +12,7 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.execution import Sandbox
 from simllm.execution.toolchains import find_toolchain
+from simllm.execution.watchdog import as_ended
 from simllm.perturb.code.proof.arguments import require_hypothesis
 from simllm.perturb.code.proof.java import prepare_java
 from simllm.perturb.code.proof.python import prepare_python
@@ -65,7 +66,8 @@ def prove(
                 waiting.append(threads.submit(_prepare(batch, inputs, mutants, seed), sandbox))
             # The oldest batch is awaited first, which keeps the order, while the others run.
             while waiting and (not batch or len(waiting) > parallel):
-                yield from waiting.popleft().result()
+                (oldest,) = as_ended([waiting.popleft()])
+                yield from oldest.result()
             if not batch:
                 return
 
