@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 from simllm.cli.main import main
@@ -40,3 +41,11 @@ def process(*arguments, **options):
     command = [sys.executable, "-m", "simllm", *map(str, arguments)]
     options = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
     return subprocess.run(command, **options)
+
+
+def is_running(process):
+    """Return whether a process runs, by its number; one that has ended but is not yet waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -93,12 +93,14 @@ def pack(config, out, limit, overrides):
         raise InputError(f"{config}: a session has no `meaning` and no `language_model`")
     if limit < 3:
         raise InputError(f"--limit {limit}: expected at least 3 MiB")
-    if out.exists():
-        raise InputError(f"{out}: exists; name a new folder")
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        raise InputError(f"{out}: exists; name a new folder") from None
     try:
         _pack(settings, values, out, limit)
     except BaseException:
-        shutil.rmtree(out, ignore_errors=True)
+        shutil.rmtree(out, ignore_errors=True)  # made above
         raise
 
 

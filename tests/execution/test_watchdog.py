@@ -4,9 +4,10 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+
+from tests.command import is_running
 
 SLEEPS_THROUGH = """
 import os, signal, sys, threading, time
@@ -43,13 +44,6 @@ with Watchdog() as watchdog:
 """
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-
-
-def is_running(process):
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_a_signal_just_before_the_wait_ends_it():

@@ -19,6 +19,7 @@ import torch
 from simllm.errors import InputError
 from simllm.model import saved_model
 from tests.benchmarks import gpu_session
+from tests.command import is_running
 from tests.conftest import ROOT
 from tests.train.contrastive.one_update import overrides
 from train.corpus.sources import match_files
@@ -61,14 +62,6 @@ def stop_after_evaluation(process, work, lines):
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(120) == 0, process.stdout.read()
-
-
-def is_running(process):
-    """Return whether a process runs, by its number; a process that nobody waits for has ended, too."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except OSError:
-        return False
 
 
 def results(out):

@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.browser import check_page, needs_browser
-from tests.command import run
+from tests.command import is_running, run
 
 pytestmark = pytest.mark.slow  # many processes
 
@@ -462,15 +461,7 @@ def test_a_judge_that_leaves_processes_behind_is_not_waited_for(tmp_path):
     done = judged(tmp_path, "a", f"sh -c 'sleep 600 & echo $! >> {tmp_path}/pids; exit 0'")
     assert done.returncode == 0, done.stderr
     assert results(tmp_path)["mean"]["original"] == 1
-    wait_for(lambda: not any(map(alive, (tmp_path / "pids").read_text().split())))
-
-
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    wait_for(lambda: not any(map(is_running, (tmp_path / "pids").read_text().split())))
 
 
 def wait_for(condition):
@@ -492,7 +483,7 @@ def test_commands_end_with_the_study(study, tmp_path, end):
         process.send_signal(end)
         process.wait(30)
         running = pids.read_text().split()
-        wait_for(lambda: not any(map(alive, running)))
+        wait_for(lambda: not any(map(is_running, running)))
         assert not (tmp_path / "out" / "answers.jsonl").exists()  # the killed commands are no crashes
     finally:
         process.kill()
